@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.proofs import Proofs
-from workbench.engine.positions import Positions, union
+from workbench.engine.positions import NONE, Positions, union
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica
 from workbench.rules.verdicts import Proving, Reset
@@ -21,7 +21,8 @@ from workbench.tables import Numbers
 class JudgedServer:
     """What is known of one server of a suffix before its changes are judged; `missing` is what was found to be missing.
 
-    reach  by origin, from where on its log shows every change, as marks tell behind which nothing can have been trimmed
+    reach    by origin, from where on its log shows every change, as marks tell behind which nothing can have been trimmed
+    unclear  changes of which a line speaks that may be of another suffix: nobody knows whether it lacks them
     """
 
     replica: Replica
@@ -33,6 +34,7 @@ class JudgedServer:
     resets: list[Reset]
     reach: dict[str, str] = field(default_factory=dict)
     missing: dict[str, Positions] = field(default_factory=dict)
+    unclear: Positions = NONE
 
 
 def untrimmed(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> dict[str, str]:
@@ -120,6 +122,8 @@ def came_without(
     sources = sources_of(proofs, servers, proofs_of)
     for one in servers:
         doubted |= some.within(union(one.missing.values()))
+    for one in sources or servers:
+        doubted |= some.within(one.unclear)
     unseen = not_then(proofs, sources, some)
     doubted |= unseen
     if not sources or not doubted.any():

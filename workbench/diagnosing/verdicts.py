@@ -68,9 +68,8 @@ def verdicts(
         judging = _Suffix(case, shown, alike, logs, pairs, limit, found)
         if alike.whole or len(alike.replicas) > 1:
             judging.judge()
-    found.unknown.sort(key=lambda row: (row["suffix"] or "", row["server"], row["from"]))
-    for name in ("missing", "stranded"):
-        getattr(found, name).sort(key=lambda row: (row["suffix"] or "", row["server"], row["position"]))
+    for name, at in (("missing", "position"), ("stranded", "position"), ("unknown", "from")):
+        getattr(found, name).sort(key=lambda row, at=at: (row["suffix"] or "", row["server"], row[at]))
     return found
 
 
@@ -369,6 +368,7 @@ class _Suffix:
             lacked = self.contents.lacked(name, some, _VERDICTS[_RULE_OF[grounds]] != MISSING)
             grounds[lacked] |= int(Ground.ENTRIES_LACK)
             rules = _RULE_OF[grounds]
+        server.unclear = union([server.unclear, some[rules == _UNCLEAR]])
         return rules, about
 
     def _has(self, server: JudgedServer, some: Positions) -> Numbers:
@@ -596,5 +596,5 @@ class _Suffix:
 
 
 _NEAR, _FEW, _STILL = 10_000, 50, ("not_covered", NOT_COVERED)
-_NAMES = [rule.name for rule in RULES]
-_NOT_SHOWN, _IN_LOG, _LACKED = map(_NAMES.index, ("not_shown", "in_log", "entries_lack"))
+_ASKED = ("not_shown", "in_log", "entries_lack", "unclear")
+_NOT_SHOWN, _IN_LOG, _LACKED, _UNCLEAR = map([rule.name for rule in RULES].index, _ASKED)
