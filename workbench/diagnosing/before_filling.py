@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.only_holders import write_again_first
 from workbench.diagnosing.repair_sources import fed_by_it_alone
-from workbench.diagnosing.stuck_servers import reinit_required
+from workbench.diagnosing.stuck_servers import to_be_filled
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def source_first(situation: Situation, source: str, suffix: str | None) -> Itera
     stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
     if write_again_first(situation, source, suffix):
         return  # it waits for what only the server itself has
-    if stuck and "REINIT_REQUIRED" in {one.code for one in reinit_required(situation) if one.server == source}:
+    if stuck and (source, suffix) in situation.once(to_be_filled):
         yield step(
             f"first do what REINIT_REQUIRED says of {source}",
             f"{source} itself waits for {counted(stuck)}, and hands on only what it has",

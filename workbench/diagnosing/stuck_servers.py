@@ -62,6 +62,11 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def to_be_filled(situation: Situation) -> set[tuple[str, str | None]]:
+    """The servers and suffixes of which REINIT_REQUIRED is said."""
+    return {(one.server or "", one.suffix) for one in reinit_required(situation)}
+
+
 def _entries_first(situation: Situation, one: Replica, source: str, open_: Mapping[str, int]) -> Mapping[str, Any]:
     count, other = sum(open_.values()), situation.replica(source, one.suffix)
     whether = f"whether {source} has {up_to(count)} that {one.server} has"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
-from workbench.diagnosing.stuck_servers import reinit_required
+from workbench.diagnosing.stuck_servers import to_be_filled
 from workbench.fleet.topology import not_collected
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
@@ -198,7 +198,7 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
     consumer, suffix = row["consumer"], row["suffix"]
     if first := write_again_first(situation, consumer, suffix) or keep_only_holder(situation, consumer, suffix):
         return (first,)
-    if any((one.server, one.suffix) == (consumer, suffix) for one in reinit_required(situation)):
+    if (consumer, suffix) in situation.once(to_be_filled):
         return (
             step(
                 f"do what REINIT_REQUIRED says of {consumer}",
