@@ -161,14 +161,16 @@ class _Evidence:
             return MISSING, "skipped"
         if "cancelled" in notes and not any(line.code for line in lines):
             return PRESENT, "changed nothing"
-        doubted = bool(self.filled_at) and any(
-            told.get((other.name, csn), ("",))[0] == MISSING for other in self.others
+        came_from = self._sources()
+        unseen = bool(came_from) and all(self._got_later(other, csn) for other in came_from)
+        doubted = unseen or (
+            bool(self.filled_at) and any(told.get((other.name, csn), ("",))[0] == MISSING for other in self.others)
         )
-        sources = [told.get((other.name, csn), ("",))[0] for other in self._sources()] if doubted else []
+        sources = [MISSING if unseen else told.get((one.name, csn), ("",))[0] for one in came_from] if doubted else []
         if self._came_with_the_data(csn) and (not doubted or (sources and {*sources} == {PRESENT})):
             return PRESENT, "initialised"
         without = bool(sources) and {*sources} == {MISSING}
-        shown = self._log_shows(csn) or (without and self._never_came(csn))
+        shown = self._log_shows(csn) or (without and self._never_came(csn, unseen or self._export_counts()))
         if not shown and not self._entries_lack(csn) and not self._lines_lack(csn):
             return UNKNOWN, "not_shown"
         return (UNKNOWN, "twin") if self._has_twin(csn) else (MISSING, "not there")
@@ -198,8 +200,11 @@ class _Evidence:
             return None
         entry = self.fleet.changes[csn].entry
         for maker in self.fleet.shown.values():
-            counts = _Evidence(self.fleet, maker, self.every)._export_counts()
-            if maker.origin == origin_of(csn) and counts and csn <= maker.exported.get(origin_of(csn), ""):
+            seen = _Evidence(self.fleet, maker, self.every)
+            kept = (
+                seen._export_counts() and time_of(csn) > seen.since
+            )  # else other data are in the place of those that it made
+            if maker.origin == origin_of(csn) and kept and csn <= maker.exported.get(origin_of(csn), ""):
                 return entry if (maker.states or {}).get(entry, "") > csn else None
         return None
 
@@ -249,13 +254,23 @@ class _Evidence:
         ]
         return found if all(_Evidence(self.fleet, other, self.every).since <= began for other in found) else []
 
-    def _never_came(self, csn: str) -> bool:
-        """Of a change that its source lacked: the vector that came along covers it, or what was logged since would show it."""
+    def _got_later(self, source: Shown, csn: str) -> bool:
+        """True if the source had not seen the change when it had filled the server, as far as is shown."""
+        if csn > known_of(source, []).get(origin_of(csn), ""):
+            return True
+        took = [line.at for line in source.lines or () if line.csn == csn and line.code == 0]
+        return bool(took) and min(took) > source.inits[self.one.name][1]
+
+    def _never_came(self, csn: str, proved: bool) -> bool:
+        """Of a change that its source lacked: the vector that came along covers it, or what was logged since would show it.
+
+        `proved`: what came back of its own changes would show
+        """
         one, origin = self.one, origin_of(csn)
         if csn <= one.marks.get(origin, ""):
             return True
         if origin == one.origin:
-            return origin in one.marks and self._log_shows(csn, own_kept=True)
+            return proved and origin in one.marks and self._log_shows(csn, own_kept=True)
         lines, since = one.lines or [], max(end for kind, _, end in self.resets if kind == TOTAL)
         named = any(line.csn == csn and (line.replicated or not line.code) for line in lines)
         later = any(
