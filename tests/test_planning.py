@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -364,6 +365,17 @@ def test_a_step_in_one_suffix_mends_nothing_in_another() -> None:
     taken = Taken((way,), (), (), (), (), {}, {}, {"initialise": ("ENTRIES_DIFFER",)})
     assert not_mended(found[:1], shown, taken) == []
     assert len(not_mended(found, shown, taken)) == 1
+
+
+@pytest.mark.parametrize(("pending", "left"), [(0, 0), (1, 1)])
+def test_what_waited_for_a_record_waits_no_more_whatever_is_lost_for_good(pending: int, left: int) -> None:
+    """a waits for 4 changes and lacks 1 that nobody has: the steps bring the 4."""
+    shown: Any = SimpleNamespace(links=[])
+    found = [Finding("REINIT_REQUIRED", "error", "a waits", server="a", suffix="dc=one")]
+    way = (Need("OWN_CHANGES_HIDDEN", "dc=one", "c"), "initialise-from-b")
+    before = {("a", "dc=one"): {"missing": 1, "pending": 4}}
+    after = {("a", "dc=one"): {"missing": 1, "pending": pending}}
+    assert len(not_mended(found, shown, Taken((way,), (), (), (), (), before, after, {}))) == left
 
 
 def test_a_script_ends_before_it_adds_an_entry_without_what_no_file_may_hold(tmp_path: Path) -> None:

@@ -279,7 +279,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         else:
             what, mend, never, beware = _missed_of_vector(situation, rows, server, writers, fillers, whole)
             if gone == len(rows) and on_no_server(situation, rows):
-                mend = "make what they did again on a supplier, as an older backup or whoever made them tells it"
+                mend = "make what they did again on a supplier, if nobody did since and nothing newer replaced it, as an older "
+                mend += "backup or whoever made them tells it"
                 never = "no server is known to have them: no session and no initialisation brings them"
             if held and not whole:
                 mend = "write the present values of each entry concerned once more on a server that has its change (HELD BY)"
