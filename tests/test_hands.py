@@ -348,12 +348,17 @@ def test_a_server_that_gets_level_by_itself_is_not_filled(
 
 def test_a_server_behind_a_hub_is_cleaned_by_itself() -> None:
     vectors = {"r": {"3": csn(5, "3")}}
-    servers: Any = SimpleNamespace(vectors=lambda suffix: vectors, planned=lambda suffix, name: {"3": csn(5, "3")})
+    plan = {"a": csn(6, "3"), "r": csn(5, "3")}  # what a had came to r by a step before
+    servers: Any = SimpleNamespace(
+        vectors=lambda suffix: vectors, planned=lambda suffix, name: {"3": plan[name]}, names=lambda suffix: [*plan]
+    )
     step: Any = SimpleNamespace(suffix=SUFFIX, server="r", details={"origin": "3"})
     hand = hands.CleanHere()
     assert not list(hand.obstacles(servers, step, False)) and not hand.done(servers, step, {})
     assert list(hand.shortfall(servers, step, {})) == ["r still has 3 in its RUV"]
     vectors["r"] = {"3": csn(6, "3")}
+    assert not list(hand.obstacles(servers, step, False))
+    vectors["r"] = {"3": csn(7, "3")}
     assert "it is alive" in next(iter(hand.obstacles(servers, step, False)))
     vectors["r"] = {"1": csn(6, "1")}
     assert hand.done(servers, step, {}) and not list(hand.shortfall(servers, step, {}))
@@ -519,6 +524,8 @@ def test_what_was_delivered_of_an_origin_that_was_cleaned_is_not_told_as_lacking
     place = MemorySite(plan, repair.fleet, tmp_path)
     assert not all(one["kept"] for one in MemorySite(plan, fleet_without_9(), tmp_path).kept())  # nobody cleaned it yet
     assert apply(plan, place, tmp_path).state == FINISHED
+    assert all(one["kept"] for one in place.kept())
+    repair.fleet.servers["s1"].vector["9"] = csn(80, "9")  # a server behind hubs is cleaned later: the others lack nothing
     assert all(one["kept"] for one in place.kept())
     repair.fleet.servers["s3"].entries = []
     assert not all(one["kept"] for one in place.kept())

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
+from workbench.diagnosing.cleaned_away import NOT_COVERED, PENDING
 from workbench.diagnosing.verdict_rows import Verdicts
-from workbench.diagnosing.verdicts import NOT_COVERED, PENDING, Verdict
+from workbench.diagnosing.verdicts import Verdict
 from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared, compared

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pyarrow.compute as pc
 
 from workbench.diagnosing.by_tier import Tiers
+from workbench.diagnosing.cleaned_away import NOT_COVERED, PENDING
 from workbench.diagnosing.tier_rows import NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
-from workbench.diagnosing.verdicts import NOT_COVERED, PENDING, Verdict
+from workbench.diagnosing.verdicts import Verdict
 from workbench.engine.rows import rows_where
 from workbench.model import Problem
 from workbench.rules.tiers import Lsn

@@ -17,11 +17,11 @@ import numpy as np
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_arrival
+from workbench.diagnosing.cleaned_away import not_covered
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.data_sources import JudgedServer, came_without, not_then, sources_of, untrimmed
 from workbench.diagnosing.deleted_since import note_deleted_since
-from workbench.diagnosing.dropping import why_dropped
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
@@ -71,9 +71,6 @@ def verdicts(
     for name, at in (("missing", "position"), ("stranded", "position"), ("unknown", "from")):
         getattr(found, name).sort(key=lambda row, at=at: (row["suffix"] or "", row["server"], row[at]))
     return found
-
-
-PENDING, NOT_COVERED = "pending", "what it claims and shows ends before the change"
 
 
 class Verdict(NamedTuple):
@@ -263,7 +260,7 @@ class _Suffix:
         elif server.source is not None and self.known.sources[server.source].contains(some)[0]:
             rule = RULES[_IN_LOG]
         elif position > max(server.seen.get(origin, ""), self.proofs(server).exported.get(origin, "")):
-            return Verdict(name, self.suffix, PENDING, *(why_dropped(self.proofs(server), position) or _STILL))
+            return Verdict(name, self.suffix, *not_covered(self.proofs(server), position))
         else:
             _, inside, _ = self._spans(server, origin)
             shown = bool(len(inside.of(some))) and not in_holes(some, self._holes(server))[0]
@@ -595,6 +592,6 @@ class _Suffix:
         )
 
 
-_NEAR, _FEW, _STILL = 10_000, 50, ("not_covered", NOT_COVERED)
+_NEAR, _FEW = 10_000, 50
 _ASKED = ("not_shown", "in_log", "entries_lack", "unclear")
 _NOT_SHOWN, _IN_LOG, _LACKED, _UNCLEAR = map([rule.name for rule in RULES].index, _ASKED)

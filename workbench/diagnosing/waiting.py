@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from workbench.diagnosing.cleaned_away import cleaned_away
 from workbench.diagnosing.dropping import dropping, told_of_dropping
 from workbench.diagnosing.proofs import Proofs
 from workbench.diagnosing.refusals import refused_of
@@ -94,6 +95,8 @@ class Waiting:
         told = server.proofs.exported.get(origin, "")
         top = max(seen, server.replica.later.get(origin, ""), told)
         low, mine = self._pair(top), NONE
+        if not top and (cleaned := cleaned_away(server.proofs, origin)):
+            low = self.system.instant(cleaned), 0
         high = max(low, self._waits_below(server, origin))
         own = self._is_own(server, origin)
         # An export is of a later moment than the vector that comes with it: its entries show more.

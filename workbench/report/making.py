@@ -9,9 +9,9 @@ from typing import Any
 
 from workbench.boundary import Secrets
 from workbench.diagnosing.by_stream import EVIDENT
+from workbench.diagnosing.cleaned_away import NOT_COVERED
 from workbench.diagnosing.codes import all_codes
 from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.verdicts import NOT_COVERED
 from workbench.journal import Journal, owned
 from workbench.model import Problem
 from workbench.repairs.standing import by_whom

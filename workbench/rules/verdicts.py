@@ -120,6 +120,7 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "superseded": "its entries carry later changes of the same attributes",
     "made_again": "no log holds it, and the same operation on the same entry was done again later: it may have done the same",
     "deleted_since": "it does not have the change, and its entry was deleted later wherever the change was: nothing is lacking",
+    "cleaned_here": "it has cleaned the origin since, and waits for none of its changes; whether it had this one, nothing tells",
     "forgotten": "it lies so far back that what would tell of it is gone: a deletion, a vector's element",
     "made_twice": "it shows the entry as made at another time than others do: one of the two was lost or set aside",
     "not_read": "the file with its entries could not be read whole: the entry may be in what is lacking",

@@ -437,9 +437,10 @@ class CleanHere(_Plain):
     """A server that no supplier reaches itself takes a replica ID out of its RUV."""
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
-        """Nobody may have made a change as it since the plan."""
-        rid = step.details["origin"]
-        known, now = servers.planned(step.suffix, step.server).get(rid, ""), self._now(servers, step) or ""
+        """Nobody may have made a change as it since the plan; a step before may have brought it what others had."""
+        rid, names = step.details["origin"], servers.names(step.suffix)
+        known = max(servers.planned(step.suffix, name).get(rid, "") for name in names)
+        now = self._now(servers, step) or ""
         if now > known:
             yield f"{step.server} has a change of {rid} up to {now}, the plan knows them to {known}: it is alive"
 

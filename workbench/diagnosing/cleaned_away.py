@@ -1,0 +1,63 @@
+"""Origins that a server cleaned away, and claims nothing of since: it waits for none of their changes, whoever claims them still.
+
+a, b, h cleaned replica ID 3, r behind h still has it    a, b, h lack nothing of 3: they had it when the cleaning ended
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from workbench.diagnosing.dropping import why_dropped
+from workbench.engine.rows import rows_where
+from workbench.fleet.told import Evidence
+from workbench.rules.vectors import last
+from workbench.rules.verdicts import PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.proofs import Proofs
+
+PENDING, NOT_COVERED = "pending", "what it claims and shows ends before the change"
+CLEANED_HERE = "cleaned_here"
+"""Why it is not known whether a server had a change: it cleaned the origin since."""
+
+
+def _cleaned(evidence: Evidence, server: str) -> dict[str, datetime]:
+    """Origin -> when the server last logged that it cleaned it; of a server with several suffixes no line tells of which."""
+    code = evidence.shown.proving.cleaned
+    if not code or any(evidence.of_several(one) for one in evidence.inputs if one.server == server):
+        return {}
+    where = (pc.field("code") == code) & pc.field("at").is_valid() & pc.field("origin").is_valid()
+    found: dict[str, datetime] = {}
+    for row in rows_where(evidence.parts("messages", server), ["at", "origin"], where).to_pylist():
+        found[row["origin"]] = max(row["at"], found.get(row["origin"], row["at"]))
+    return found
+
+
+def cleaned_away(proofs: Proofs, origin: str) -> datetime | None:
+    """When a server cleaned an origin of which it claims nothing; None: it did not, or has older data by now."""
+    if last(proofs.replica.seen(), origin) or last(proofs.replica.vector, origin):
+        return None
+    found: dict[str, datetime] = proofs.evidence.once(proofs.replica.server, _cleaned)
+    at = found.get(origin)
+    if at and any(one.kind in (TOTAL, REPLACED) and one.ended >= at for one in proofs.resets):
+        # The marks of its new log tell of when the data is that came.
+        marks = proofs.evidence.case.log(proofs.replica.log).marks if proofs.replica.log else ()
+        if not any((made := proofs.system.moment(mark)) and made >= at for mark in marks):
+            return None
+    return at
+
+
+def not_covered(proofs: Proofs, position: str) -> tuple[str, str, str]:
+    """What is said of a change that a server does not claim to have seen: verdict, rule and sentence."""
+    system, evidence = proofs.system, proofs.evidence
+    if found := why_dropped(proofs, position):
+        return PENDING, *found
+    at, made = cleaned_away(proofs, system.origin_of(position)), system.moment(position)
+    if not at or not made or made > at:
+        return PENDING, "not_covered", NOT_COVERED
+    had = (pc.field("position") == position) & (pc.field("outcome") == "applied")
+    applied = evidence.told("applied", ["position"], had, proofs.replica.server)
+    return (PRESENT, "applied", SAYS["applied"]) if len(applied) else (UNKNOWN, CLEANED_HERE, SAYS[CLEANED_HERE])
