@@ -525,7 +525,9 @@ def test_what_was_delivered_of_an_origin_that_was_cleaned_is_not_told_as_lacking
     assert not all(one["kept"] for one in MemorySite(plan, fleet_without_9(), tmp_path).kept())  # nobody cleaned it yet
     assert apply(plan, place, tmp_path).state == FINISHED
     assert all(one["kept"] for one in place.kept())
-    repair.fleet.servers["s1"].vector["9"] = csn(80, "9")  # a server behind hubs is cleaned later: the others lack nothing
+    repair.fleet.servers["s1"].vector["9"] = csn(
+        80, "9"
+    )  # a server behind hubs is cleaned later: the others lack nothing
     assert all(one["kept"] for one in place.kept())
     repair.fleet.servers["s3"].entries = []
     assert not all(one["kept"] for one in place.kept())

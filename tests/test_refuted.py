@@ -358,3 +358,27 @@ def test_nothing_is_written_or_sent_over_a_link_that_leaves_out_what_another_one
     why = "s1-to-s3 of s1 excludes mail, which another one sends to s3: they have to exclude the same first"
     assert (ways["rewrite"], ways["initialise-from-s1"], ways["initialise-from-s2"]) == (why, why, "")
     assert [one["left_out"] for one in planned.servers] == [[], [], []]
+
+
+def test_what_was_made_after_a_log_was_read_is_on_its_way(tmp_path: Path) -> None:
+    """The vector of s1 was read after its log, and its results after that: s2 waits for 7 changes, two of them in no log."""
+    made = changelog([csn(second, 1) for second in range(1, 11)])
+    files = (
+        {
+            "s1.replica.ldif": replica(1, elements(claims(r1=(1, 12)))),
+            "s1.changelog.ldif": made,
+            "s1.access.log": "".join(answered(second, "uid=u,ou=people", csn(second, 1)) for second in range(1, 13)),
+            "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+            "s2.replica.ldif": replica(2, elements(claims(r1=(1, 5)))),
+            "s2.changelog.ldif": changelog([csn(second, 1) for second in range(1, 6)]),
+            "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+        }
+        | listening("s1")
+        | listening("s2")
+    )
+    case = case_of(tmp_path, files)
+    (row,) = diagnose(case)["pending"]
+    assert (row["count"], row["available"], row["gone"], row["suppliers"]) == (7, 5, 0, ["s1"])
+    planned = plan(case)
+    assert not planned.steps
+    assert any(one.startswith("7 changes are on their way to s2") for one in planned.open), planned.open

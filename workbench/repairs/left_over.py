@@ -145,9 +145,8 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     level = bool(rows) and not any(row["missing"] or row["pending"] for _, row in rows)
     if one.code in (MISSED, HIDDEN, PENDING, CANNOT_SERVE):
         return level
-    if (
-        one.code in WAITING_FOR
-    ):  # what waited there arrives, so a session begins again, whatever is missing there for good
+    if one.code in WAITING_FOR:
+        # What waited there arrives, so a session begins again, whatever is missing there for good.
         waited = any(row["pending"] for key, row in taken.before.items() if key in dict(rows))
         return bool(taken.chosen) and waited and not any(row["pending"] for _, row in rows)
     if one.items and one.code == STRANDED:

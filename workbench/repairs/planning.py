@@ -55,7 +55,7 @@ from workbench.repairs.plans import (
     View,
 )
 from workbench.repairs.rehearsal import model_of
-from workbench.repairs.told_of_models import changes_by_origin, servers_told, standing_of
+from workbench.repairs.told_of_models import changes_by_origin, newer_than_logs, servers_told, standing_of
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER, still_unlike
 from workbench.rules.mending import Achieved, Lack, LogModel, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
@@ -268,6 +268,7 @@ class _Planned:
         waits = {(one["server"], one["origin"]) for one in found.pending if one["suffix"] == suffix}
         missing = {x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told}
         missing |= {x for x in model.pending() if (x.server, model.lots[x.lot].origin) not in waits}
+        missing |= newer_than_logs(self.situation, model, suffix)
         empty = told_of(EMPTY, self.findings, suffix)  # the diagnosis goes by what such a server claimed before
         return frozenset(x for x in missing if x.server not in empty)
 
@@ -284,7 +285,7 @@ class _Planned:
                 f"{count:,} changes are thrown away by servers that take all data anew without being told to: save them first"
             )
         coming: dict[str, list[Lack]] = {}
-        for lack in model.pending() & running.held():
+        for lack in model.pending() & (running.held() | newer_than_logs(self.situation, model, suffix)):
             coming.setdefault(lack.server, []).append(lack)
         found = self.situation.verdicts
         for name, mine in sorted(coming.items()):

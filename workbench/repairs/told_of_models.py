@@ -42,6 +42,23 @@ def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, s
     return rows
 
 
+def newer_than_logs(situation: Situation, model: Model, suffix: str | None) -> set[Lack]:
+    """What waits and is in no log because it was made after these were read: it is on its way like what was made before it."""
+    coming = {
+        (one["server"], one["origin"])
+        for one in situation.verdicts.pending
+        if one["suffix"] == suffix and one["suppliers"] and one["available"] < one["count"]
+        if not any(one.get(what) for what in ("gone", "lost", "refused", "dropped_since"))
+    }
+    logs = [one.log for one in model.servers.values() if one.log is not None]
+    return {
+        lack
+        for lack in (model.pending() if logs else ())
+        if (lack.server, model.lots[lack.lot].origin) in coming
+        and not any(log.holds(model.lots[lack.lot].last) for log in logs)
+    }
+
+
 def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list[dict[str, Any]]:
     """What each server lacks, in changes. `lost`: what no server had any more at the beginning; it is lacking all the same."""
     thrown_away = model.gone().difference(lost)
