@@ -47,7 +47,7 @@ def newer_than_logs(situation: Situation, model: Model, suffix: str | None) -> s
     coming = {
         (one["server"], one["origin"])
         for one in situation.verdicts.pending
-        if one["suffix"] == suffix and one["suppliers"] and one["available"] < one["count"]
+        if one["suffix"] == suffix and one["available"] < one["count"] and (one["suppliers"] or one.get("through"))
         if not any(one.get(what) for what in ("gone", "lost", "refused", "dropped_since"))
     }
     logs = [one.log for one in model.servers.values() if one.log is not None]
