@@ -386,6 +386,50 @@ def test_a_change_of_an_entry_that_was_deleted_since_lacks_nowhere(
     assert bool(of("APPLY_SKIPPED", found["findings"])) is bool(found["stranded"]) is lacks
 
 
+def passing(*, deleted_again: bool = True, before: bool = False) -> dict[str, Any]:
+    """s1 added, changed and deleted an entry; of none of it s2 has a record, although its log goes on behind it.
+
+    before  an older entry of that name, which s2 has, was deleted at 9 s: s2 has no record of that either
+    """
+    name = "uid=v,ou=people"
+    done = [(10, "ADD"), (11, "MOD"), *([(12, "DEL")] if deleted_again else [])]
+    old = [(2, "ADD"), (9, "DEL")] if before else []
+    ruv = elements(claims(r1=(1, 20), r2=(1, 5)))
+    kept = [csn(1, 1), *([csn(2, 1)] if before else []), csn(20, 1)]
+    lines = [*old, *done]
+    return {
+        "s1.replica.ldif": replica(1, ruv),
+        "s2.replica.ldif": replica(2, ruv),
+        "s1.changelog.ldif": changelog([csn(20, 1)]),
+        "s2.changelog.ldif": changelog(kept),
+        "s1.access.log": "".join(answered(second, name, csn(second, 1), operation=what) for second, what in lines),
+        "s2.access.log": answered(1, "uid=u,ou=people", csn(1, 1), replicated=True)
+        + "".join(answered(2, name, csn(2, 1), replicated=True, operation="ADD") for _ in old[:1])
+        + answered(21, "uid=u,ou=people", csn(20, 1), replicated=True),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+
+
+@pytest.mark.parametrize(
+    ("about", "more", "lacks"),
+    [
+        ("gone again", {}, set()),
+        ("still there", {"deleted_again": False}, {10, 11}),
+        ("in the place of one that s2 has still", {"before": True}, {9}),
+    ],
+)
+def test_an_entry_that_came_and_went_lacks_nowhere(
+    about: str, more: dict[str, bool], lacks: set[int], tmp_path: Path
+) -> None:
+    files = passing(**more)
+    for second in (*((9,) if more.get("before") else ()), 10, 11, *((12,) if more.get("deleted_again", True) else ())):
+        told = verdicts(tmp_path / str(second), files, csn(second, 1))
+        assert (told["s2"][0] == "missing") is (second in lacks), (about, second, told)
+    found = diagnose(Case.open(tmp_path / "10" / "case"))
+    assert {row["position"] for row in found["missing"]} == {csn(second, 1) for second in lacks}, about
+
+
 def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
     """Nobody has what s1 made and lost; what was saved of it was written again on s2, which waits for it by its vector."""
     files = held_back()

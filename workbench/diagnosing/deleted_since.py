@@ -2,11 +2,14 @@
 
 a deleted uid=g1 while c was down; c changed uid=g1 after its start, and then got the deletion
     a, b   refuse the change of c (32), for they have no such entry      they lack nothing: on c the entry is gone as well
+
+b added uid=g2, changed it and deleted it; then b was restored from an older backup
+    b      has never had that entry, and the others have it no more      it lacks neither the addition nor the deletion
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +29,11 @@ if TYPE_CHECKING:
 DELETED_SINCE = "deleted_since"
 """The rule by which a server that does not have such a change lacks nothing."""
 
-_OF_ENTRIES = ("modify",)
-"""A renaming leaves an entry of another name: what is deleted under the old one later tells nothing of it."""
+_OF_ENTRIES = ("add", "modify")
+"""A renaming leaves an entry of another name: what is deleted under the old one later tells nothing of it.
+
+The deletion itself is not lacking where the addition is not: there the entry never was.
+"""
 _EVER = datetime.min.replace(tzinfo=UTC)
 _COLUMNS = ("position", "operation", "target", "at")
 
@@ -58,17 +64,57 @@ def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[Ju
     gone = _gone(evidence, asked, known_of, _replaced(servers)) if asked else set()
     if not gone:
         return
-    taken = {id(row) for position in gone for row in rows[position]}
-    found.missing[:] = [row for row in found.missing if id(row) not in taken]
-    found.totals["missing"] -= len(taken)
+    taken: list[Mapping[str, Any]] = [row for position in gone for row in rows[position]]
+    taken += _deletions_of_these(found, evidence, taken)
+    numbers = {id(row) for row in taken}
+    found.missing[:] = [row for row in found.missing if id(row) not in numbers]
+    found.totals["missing"] -= len(numbers)
     system = evidence.system
     for one in servers:
         for origin, some in one.missing.items():
-            keys = sorted(
-                key for position in gone if (key := system.typed(position)) and system.origin_of(key) == origin
-            )
+            mine = (row["position"] for row in taken if (row["server"], row["origin"]) == (one.replica.server, origin))
+            keys = sorted(filter(None, map(system.typed, mine)))
             if keys and len(some):
                 one.missing[origin] = some.minus(of_keys(system, keys, evidence.numbers))
+
+
+def _deletions_of_these(
+    found: Verdicts, evidence: Evidence, taken: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The missing deletions of entries whose addition the same server does not need either."""
+    added = {(row["server"], row["position"]) for row in taken if row["operation"] == "add"}
+    targets = {row["target"].lower() for row in taken if row["operation"] == "add"}
+    deletions = [
+        row
+        for row in found.missing
+        if row["suffix"] == evidence.suffix
+        and row["operation"] == "delete"
+        and row["rule"] != ENTRIES_LACK
+        and (row["target"] or "").lower() in targets
+    ]
+    additions = _additions(evidence, targets) if deletions else {}
+    return [
+        row
+        for row in deletions
+        if (before := _last_before(additions, row["target"], evidence.system.typed(row["position"]) or ""))
+        and (row["server"], evidence.system.show(before)) in added
+    ]
+
+
+def _additions(evidence: Evidence, targets: Collection[str]) -> dict[str, list[str]]:
+    """Name of an entry in small letters -> the changes that added one of that name."""
+    names = pa.array(sorted(targets), pa.string())
+    where = pc.utf8_lower(pc.field("target")).isin(names) & (pc.field("outcome") == "applied")
+    where &= (pc.field("operation") == "add") & pc.field("position").is_valid()
+    found: dict[str, list[str]] = {}
+    for row in evidence.told("applied", ["position", "target"], where).to_pylist():
+        found.setdefault(row["target"].lower(), []).append(row["position"])
+    return found
+
+
+def _last_before(additions: Mapping[str, Sequence[str]], target: str, position: str) -> str | None:
+    """The last of these additions of an entry of that name before a change."""
+    return max((key for key in additions.get(target.lower(), ()) if key < position), default=None)
 
 
 def _not_known(found: Verdicts, evidence: Evidence, row: Mapping[str, Any]) -> set[str]:
@@ -82,9 +128,16 @@ def _not_known(found: Verdicts, evidence: Evidence, row: Mapping[str, Any]) -> s
 
 
 def without_entry(
-    evidence: Evidence, position: str, told: Sequence[Verdict], servers: Sequence[JudgedServer]
+    evidence: Evidence,
+    position: str,
+    told: Sequence[Verdict],
+    servers: Sequence[JudgedServer],
+    judge: Callable[[str], Mapping[str, Verdict]],
 ) -> list[Verdict]:
-    """The verdicts of all servers on one change, with those that it is missing as present in effect where its entry is gone."""
+    """The verdicts of all servers on one change, with those that it is missing as present in effect where its entry is gone.
+
+    `judge` gives those on another change, by server.
+    """
     system = evidence.system
     open_ = {one.server for one in told if one.verdict == UNKNOWN}
     having = {one.server for one in told if one.verdict != MISSING} - open_
@@ -92,12 +145,22 @@ def without_entry(
         return [*told]
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})
     shown = system.show(position)
-    if about.get("operation") not in _OF_ENTRIES or not about.get("target"):
+    if not (target := about.get("target")):
         return [*told]
-    if not _gone(evidence, {shown: about["target"]}, lambda position: (having, open_), _replaced(servers)):
+    lacking = {one.server for one in told if one.verdict == MISSING}
+    if about["operation"] == "delete":
+        added = _last_before(_additions(evidence, {target.lower()}), target, position)
+        of_added = judge(added) if added else {}
+        of_added = {
+            one.server: one for one in without_entry(evidence, added or "", [*of_added.values()], servers, judge)
+        }
+        lacking &= {server for server, one in of_added.items() if one.rule == DELETED_SINCE}
+    elif about["operation"] not in _OF_ENTRIES or not _gone(
+        evidence, {shown: target}, lambda position: (having, open_), _replaced(servers)
+    ):
         return [*told]
     return [
-        one._replace(verdict=PRESENT, rule=DELETED_SINCE, says=SAYS[DELETED_SINCE]) if one.verdict == MISSING else one
+        one._replace(verdict=PRESENT, rule=DELETED_SINCE, says=SAYS[DELETED_SINCE]) if one.server in lacking else one
         for one in told
     ]
 

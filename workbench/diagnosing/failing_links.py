@@ -520,6 +520,12 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     if holders := sorted(
         {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])} - group
     ):
+        reaching = above(server, suffix, only_running=False)
+        if held := [name for name in holders if name in reaching]:
+            return step(
+                f"first do what is said of {_listed(held, 'and')}, and of the links that lead away from there",
+                f"links lead from there to {server}, and no session brings them over these as the servers are now",
+            )
         return step(
             f"make an agreement from {_listed(holders, 'or')} to {_listed(sorted(group), 'or')}",
             f"{_listed(holders, 'and')} would send them, and no link leads from there to {server}, directly or through others",

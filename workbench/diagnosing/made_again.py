@@ -6,7 +6,7 @@ b made 79 changes that no other server has, and was initialised; somebody writes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -120,11 +120,18 @@ def _take_out(row: dict[str, Any], some: Collection[str], evidence: Evidence, kn
 
 
 def softened(
-    evidence: Evidence, position: str, by_server: Mapping[str, Verdict], servers: Sequence[JudgedServer]
+    evidence: Evidence,
+    position: str,
+    judge: Callable[[str], Mapping[str, Verdict]],
+    servers: Sequence[JudgedServer],
 ) -> list[Verdict]:
-    """The verdicts of all servers on one change, with those that it is missing as unknown where it was made again."""
-    system, told = evidence.system, [by_server[one.replica.server] for one in servers]
-    told = without_entry(evidence, position, told, servers)
+    """The verdicts of all servers on one change, with those that it is missing as unknown where it was made again.
+
+    `judge` gives the verdict of each server on a change, by what logs and entries tell of that one alone.
+    """
+    system, by_server = evidence.system, judge(position)
+    told = [by_server[one.replica.server] for one in servers]
+    told = without_entry(evidence, position, told, servers, judge)
     if all(one.verdict != MISSING for one in told) or any(one.verdict == PRESENT for one in told):
         return [*told]
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})

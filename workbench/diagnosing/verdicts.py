@@ -89,8 +89,7 @@ def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], posi
     for alike in comparable(shown):
         whole = _Suffix(case, shown, alike, logs, [], 0, Verdicts())
         if whole.names_it(position):
-            told = {server.replica.server: whole.verdict_on(server, position) for server in whole.by_filling}
-            found += softened(whole.evidence, position, told, whole.servers)
+            found += softened(whole.evidence, position, whole.verdicts_on, whole.servers)
     return found
 
 
@@ -247,6 +246,10 @@ class _Suffix:
 
     def _shows(self, server: JudgedServer, position: str) -> bool:
         return self.verdict_on(server, position).verdict == PRESENT
+
+    def verdicts_on(self, position: str) -> dict[str, Verdict]:
+        """The verdict on each server."""
+        return {server.replica.server: self.verdict_on(server, position) for server in self.by_filling}
 
     def verdict_on(self, server: JudgedServer, position: str) -> Verdict:
         """Whether this server has the change, and by which rule; the servers that its data came from are asked before."""

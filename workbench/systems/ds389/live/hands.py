@@ -273,8 +273,8 @@ class Initialise(_Plain):
         now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
         if before and now > before:
             yield (
-                f"changes are made on {step.server} ({own} went on from {before} to {now} within {self.WATCHED:.0f} seconds): "
-                "let clients write elsewhere until it is filled"
+                f"changes are made on {step.server} ({own} went on from {before} to {now} within {self.WATCHED:.0f} seconds), by "
+                "clients or by itself, as half a minute after a start: let clients write elsewhere until it is filled, and resume"
             )
 
     def _check_own(self, servers: PlannedServers, step: Step) -> None:

@@ -132,6 +132,10 @@ class Initialise:
             if (one.supplier, one.suffix, one.consumer) == (server, view.suffix, None) and one.enabled is not False
         )
         then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
+        mine = [one for one in view.situation.topology.links if (one.supplier, one.suffix) == (server, view.suffix)]
+        if unread := sorted({one.consumer for one in mine if one.consumer and one.consumer not in model.servers}):
+            them = "it" if len(unread) == 1 else "them"
+            then += f"; {', '.join(unread)} behind it could not be read, and may get nothing more: collect from {them} afterwards"
         steps.append(
             Step(
                 key=f"initialise-{server}-from-{source}",
