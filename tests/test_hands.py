@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -294,11 +295,19 @@ def test_an_initialisation_that_a_busy_server_refused_is_asked_for_again(
 
 def test_a_server_that_clients_write_to_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repair = initialise()
-    s3 = repair.fleet.servers["s3"]
-    monkeypatch.setattr(hands.time, "sleep", lambda seconds: s3.vector.update({"3": csn(900, "3")}))
+    s3, seconds = repair.fleet.servers["s3"], count(900)
+    monkeypatch.setattr(hands.time, "sleep", lambda _: s3.vector.update({"3": csn(next(seconds), "3")}))
     outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
     assert (outcome.state, repair.fleet.inits) == (FAILED, 0)
     assert "changes are made on s3" in outcome.why and "let clients write elsewhere" in outcome.why
+
+
+def test_one_change_of_its_own_is_no_client() -> None:
+    """A server writes to its keep-alive entry half a minute after its start."""
+    moments = iter([csn(1, "3"), csn(2, "3"), csn(2, "3")])
+    servers: Any = SimpleNamespace(origin=lambda suffix, name: "3", vectors=lambda suffix: {"s3": {"3": next(moments)}})
+    step: Any = SimpleNamespace(suffix=SUFFIX, server="s3")
+    assert not list(hands.Initialise()._written_to(servers, step))
 
 
 def test_a_server_whose_new_data_claim_less_than_others_have_of_it_is_filled_once_more(

@@ -206,7 +206,8 @@ class Initialise(_Plain):
 
     _STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
     WATCHED: ClassVar[float] = 3
-    """Seconds over which it is seen whether clients write on the server."""
+    """Seconds over which it is seen whether clients write on the server, and how often: they do if it changed each time."""
+    LOOKS: ClassVar[int] = 2
     SETTLES: ClassVar[float] = 60
     """Seconds in which a server gets level that does so by itself: a session that found it busy comes again some time later."""
 
@@ -268,14 +269,17 @@ class Initialise(_Plain):
         own = servers.origin(step.suffix, step.server)
         if own is None:
             return
-        before = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
-        time.sleep(self.WATCHED)
-        now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
-        if before and now > before:
-            yield (
-                f"changes are made on {step.server} ({own} went on from {before} to {now} within {self.WATCHED:.0f} seconds), by "
-                "clients or by itself, as half a minute after a start: let clients write elsewhere until it is filled, and resume"
-            )
+        first = now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
+        for _ in range(self.LOOKS):  # a single change may be of its keep-alive entry
+            before = now
+            time.sleep(self.WATCHED)
+            now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
+            if not before or now <= before:
+                return
+        yield (
+            f"changes are made on {step.server} ({own} went on from {first} to {now} within {self.LOOKS * self.WATCHED:.0f} "
+            "seconds): let clients write elsewhere until it is filled, and resume"
+        )
 
     def _check_own(self, servers: PlannedServers, step: Step) -> None:
         """Raise TurnedAway if its source has later changes of the server than its new data claim: it could send it nothing.

@@ -102,6 +102,13 @@ class Initialise:
             refused="; ".join(dict.fromkeys(one.refused for one in drafts if one.refused)),
         )
 
+    @staticmethod
+    def _unread_behind(view: View, server: str) -> list[str]:
+        """The servers that this one feeds and of which nobody knows where they stand."""
+        mine = [one for one in view.situation.topology.links if (one.supplier, one.suffix) == (server, view.suffix)]
+        mine = [one for one in mine if one.enabled is not False]
+        return sorted({one.consumer for one in mine if one.consumer and one.consumer not in view.model.servers})
+
     def backwards(self, view: View, link: Link) -> Draft:
         """The same in the wrong direction, to show on the model what it would do."""
         draft = self._draft(view, link, link.consumer or "")
@@ -132,10 +139,6 @@ class Initialise:
             if (one.supplier, one.suffix, one.consumer) == (server, view.suffix, None) and one.enabled is not False
         )
         then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
-        mine = [one for one in view.situation.topology.links if (one.supplier, one.suffix) == (server, view.suffix)]
-        if unread := sorted({one.consumer for one in mine if one.consumer and one.consumer not in model.servers}):
-            them = "it" if len(unread) == 1 else "them"
-            then += f"; {', '.join(unread)} behind it could not be read, and may get nothing more: collect from {them} afterwards"
         steps.append(
             Step(
                 key=f"initialise-{server}-from-{source}",
@@ -172,14 +175,18 @@ class Initialise:
         excluded = _excluded(view, link)
         if excluded & {MEMBER_OF}:
             steps.append(_fixing(view, server))
-        costs = f"what {link.name} leaves out ({', '.join(sorted(excluded))}) is lost on {server}" if excluded else ""
+        costs = [f"what {link.name} leaves out ({', '.join(sorted(excluded))}) is lost on {server}"] if excluded else []
+        if unread := self._unread_behind(view, server):
+            costs.append(
+                f"{listed(unread)} could not be read, and may get nothing more from {server} until it is filled"
+            )
         return Draft(
             f"initialise-from-{source}",
             f"initialise {server} from {source}",
             tuple(steps),
             load=f"all data of {source} is sent once",
             downtime=f"{server}, until it is filled",
-            costs=costs,
+            costs="; ".join(costs),
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
             else locked_login(view, server, _login(view, link))
