@@ -34,6 +34,7 @@ from workbench.repairs.rehearsal import Rehearsal
 from workbench.repairs.repairing import FINISHED, apply
 from workbench.rules import mending
 from workbench.systems import system_named
+from workbench.systems.ds389.repairs.filling import Initialise
 
 show = system_named("ds389").show
 
@@ -376,6 +377,18 @@ def test_what_waited_for_a_record_waits_no_more_whatever_is_lost_for_good(pendin
     before = {("a", "dc=one"): {"missing": 1, "pending": 4}}
     after = {("a", "dc=one"): {"missing": 1, "pending": pending}}
     assert len(not_mended(found, shown, Taken((way,), (), (), (), (), before, after, {}))) == left
+
+
+def test_who_is_fed_by_a_filled_server_and_was_not_read_is_named() -> None:
+    def link(consumer: str | None, enabled: bool = True, suffix: str = "dc=one") -> Any:
+        return SimpleNamespace(supplier="h", suffix=suffix, consumer=consumer, enabled=enabled)
+
+    links = [link("r"), link("a"), link(None), link("off", enabled=False), link("other", suffix="dc=two")]
+    topology = SimpleNamespace(links=links)
+    view: Any = SimpleNamespace(
+        suffix="dc=one", model=SimpleNamespace(servers={"h": 1, "a": 1}), situation=SimpleNamespace(topology=topology)
+    )
+    assert Initialise._unread_behind(view, "h") == ["r"]
 
 
 def test_a_script_ends_before_it_adds_an_entry_without_what_no_file_may_hold(tmp_path: Path) -> None:
