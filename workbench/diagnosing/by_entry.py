@@ -17,7 +17,6 @@ from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.cleaned_away import NOT_COVERED, PENDING
 from workbench.diagnosing.verdict_rows import Verdicts
-from workbench.diagnosing.verdicts import Verdict
 from workbench.diagnosing.waiting import who_would_send
 from workbench.engine.rows import rows_where
 from workbench.engine.states import (
@@ -35,7 +34,7 @@ from workbench.engine.states_lacked import Claimant, Sums, add_to, summed
 from workbench.fleet.topology import Replica, Topology
 from workbench.model import Problem
 from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
-from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
+from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN, Verdict
 from workbench.systems import format_with
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.cleaned_away import NOT_COVERED, PENDING
 from workbench.diagnosing.verdict_rows import Verdicts
-from workbench.diagnosing.verdicts import Verdict
 from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared, compared
@@ -28,7 +27,7 @@ from workbench.model import Problem
 from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS, UNFINISHED
 from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.streams import ANYWHERE, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
-from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN
+from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN, Verdict
 from workbench.systems import format_with
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from workbench.diagnosing.by_stream import Streams, verdicts_by_stream, would_se
 from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.diagnosis import case_at, logs_of, session_in
 from workbench.diagnosing.tier_stories import placed, verdicts_by_tier, would_give
-from workbench.diagnosing.verdicts import Verdict, verdicts_on
+from workbench.diagnosing.verdicts import verdicts_on
 from workbench.engine.logs import StoredLog
 from workbench.engine.reading import stream_part
 from workbench.fleet.topology import Row, Topology, topology
 from workbench.model import Problem
 from workbench.rules.sending import NOTHING, SEND, SENT
-from workbench.rules.verdicts import PRESENT
+from workbench.rules.verdicts import PRESENT, Verdict
 
 _PROOFS = 5
 """Rows of one server and table that are shown."""

@@ -18,12 +18,11 @@ import pyarrow.compute as pc
 
 from workbench.engine.known import Known
 from workbench.engine.positions import of_keys
-from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN
+from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
     from workbench.diagnosing.verdict_rows import Verdicts
-    from workbench.diagnosing.verdicts import Verdict
     from workbench.fleet.told import Evidence
 
 DELETED_SINCE = "deleted_since"

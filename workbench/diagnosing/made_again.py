@@ -6,7 +6,9 @@ b made 79 changes that no other server has, and was initialised; somebody writes
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,12 +18,11 @@ from workbench.diagnosing.deleted_since import without_entry
 from workbench.diagnosing.lost_on_the_way import MOST
 from workbench.engine.known import Known, Span
 from workbench.engine.positions import of_keys, union
-from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN
+from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
     from workbench.diagnosing.verdict_rows import Verdicts
-    from workbench.diagnosing.verdicts import Verdict
     from workbench.fleet.told import Evidence
     from workbench.model import System
 
@@ -57,7 +58,8 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Sequence[Judge
         for row in mine
         if not row["held_by"] and not _on_another(found, evidence, row, lacking[row["position"]], names)
     ]
-    again = _again(evidence, {row["position"]: (row["operation"], row["target"]) for row in gone}) if gone else set()
+    lost = {row["position"]: (row["operation"], row["target"]) for row in gone}
+    again = _again(evidence, lost, _with_data(servers)) if gone else set()
     stretches: dict[tuple[str, str], list[str]] = {}
     for row in gone:
         if row["position"] in again:
@@ -124,10 +126,12 @@ def softened(
     position: str,
     judge: Callable[[str], Mapping[str, Verdict]],
     servers: Sequence[JudgedServer],
+    made_again: Callable[[], Collection[tuple[str | None, str]]],
 ) -> list[Verdict]:
     """The verdicts of all servers on one change, with those that it is missing as unknown where it was made again.
 
-    `judge` gives the verdict of each server on a change, by what logs and entries tell of that one alone.
+    judge       the verdict of each server on a change, by what logs and entries tell of that one alone
+    made_again  suffix and position of all changes that were: takes long
     """
     system, by_server = evidence.system, judge(position)
     told = [by_server[one.replica.server] for one in servers]
@@ -136,7 +140,9 @@ def softened(
         return [*told]
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})
     what, target = about.get("operation"), about.get("target")
-    again = bool(what and target and _again(evidence, {system.show(position): (what, target)}))
+    shown = system.show(position)
+    again = bool(what and target and _again(evidence, {shown: (what, target)}, {}))
+    again = again or (what == "modify" and (evidence.suffix, shown) in made_again())
     return [
         one._replace(verdict=UNKNOWN, rule=MADE_AGAIN, says=SAYS[MADE_AGAIN])
         if again and one.verdict == MISSING
@@ -163,8 +169,23 @@ def _on_another(
     return False
 
 
-def _again(evidence: Evidence, lost: Mapping[str, tuple[str, str]]) -> set[str]:
-    """Those of some lost changes, position -> (operation, target), of entries that were added again under another position."""
+def _with_data(servers: Sequence[JudgedServer]) -> dict[str, list[datetime]]:
+    """Origin -> when the data of its maker were replaced: what it had made before that went together."""
+    return {
+        one.replica.origin: sorted(reset.ended for reset in one.resets if reset.kind in (TOTAL, REPLACED))
+        for one in servers
+        if one.replica.origin
+    }
+
+
+def _again(
+    evidence: Evidence, lost: Mapping[str, tuple[str, str]], replaced: Mapping[str, Sequence[datetime]]
+) -> set[str]:
+    """Those of some lost changes, position -> (operation, target), that were done again under another position.
+
+    A later modification of an entry that was there all the time may be any other one. It is one of these, as far as anybody can
+    tell, where all the entries were added again that were lost with it, and it came with them or later.
+    """
     system = evidence.system
     targets = pa.array(sorted({target.lower() for _, target in lost.values()}), pa.string())
     keys = pa.array(sorted(filter(None, map(system.typed, lost))), pa.string())
@@ -175,10 +196,21 @@ def _again(evidence: Evidence, lost: Mapping[str, tuple[str, str]]) -> set[str]:
     for row in rows.to_pylist():
         about = row["operation"], row["target"].lower()
         latest[about] = max(latest.get(about, ""), row["position_max"])
-    # A later change of an entry that was there all the time may be any other one.
-    return {
+    again = {
         position
         for position, (what, target) in lost.items()
         if min(latest.get((what, target.lower()), ""), latest.get(("add", target.lower()), ""))
         > (system.typed(position) or "")
     }
+    together: dict[tuple[str, int], list[str]] = {}
+    for position in lost:
+        if made := system.moment(position):
+            origin = system.origin_of(position)
+            together.setdefault((origin, bisect_left(replaced.get(origin, ()), made)), []).append(position)
+    for mine in together.values():
+        added = {position: lost[position][1].lower() for position in mine if lost[position][0] == "add"}
+        if added and added.keys() <= again:
+            since = min(latest["add", target] for target in added.values())
+            others = (position for position in mine if lost[position][0] == "modify")
+            again |= {one for one in others if latest.get(("modify", lost[one][1].lower()), "") >= since}
+    return again

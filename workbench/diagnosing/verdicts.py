@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from workbench.rules.verdicts import (
     UNKNOWN,
     Ground,
     Rule,
+    Verdict,
     shown_up_to,
 )
 from workbench.systems import format_with
@@ -59,8 +60,11 @@ _RULE_OF = np.array(TABLE)
 _VERDICTS = np.array([rule.verdict for rule in RULES])
 
 
+_LISTED = 10_000
+
+
 def verdicts(
-    case: Case, shown: Topology, logs: Mapping[str, StoredLog], pairs: Sequence[Row], limit: int = 10_000
+    case: Case, shown: Topology, logs: Mapping[str, StoredLog], pairs: Sequence[Row], limit: int = _LISTED
 ) -> Verdicts:
     """The verdicts for every server of every suffix that has a vector or a log."""
     found = Verdicts()
@@ -73,23 +77,19 @@ def verdicts(
     return found
 
 
-class Verdict(NamedTuple):
-    """What is known of one change at one server: present, missing, unknown or pending, by a rule and its sentence."""
-
-    server: str
-    suffix: str | None
-    verdict: str
-    rule: str
-    says: str
-
-
 def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], position: str) -> list[Verdict]:
     """The verdict of every server with a vector or a log, in every suffix in which anything names the change."""
     found: list[Verdict] = []
     for alike in comparable(shown):
         whole = _Suffix(case, shown, alike, logs, [], 0, Verdicts())
         if whole.names_it(position):
-            found += softened(whole.evidence, position, whole.verdicts_on, whole.servers)
+
+            def made_again(alike: Comparable = alike) -> set[tuple[str | None, str]]:
+                judging = _Suffix(case, shown, alike, logs, [], _LISTED, Verdicts())
+                judging.judge()
+                return judging.found.made_again
+
+            found += softened(whole.evidence, position, whole.verdicts_on, whole.servers, made_again)
     return found
 
 

@@ -131,6 +131,16 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
 keep no log, and of an origin that two servers use."""
 
 
+class Verdict(NamedTuple):
+    """What is known of one change at one server: present, missing, unknown or pending, by a rule and its sentence."""
+
+    server: str
+    suffix: str | None
+    verdict: str
+    rule: str
+    says: str
+
+
 def verdict(found: Ground) -> Rule:
     """The first rule that holds for what was found.
 
