@@ -296,18 +296,25 @@ def test_an_initialisation_that_a_busy_server_refused_is_asked_for_again(
 def test_a_server_that_clients_write_to_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repair = initialise()
     s3, seconds = repair.fleet.servers["s3"], count(900)
-    monkeypatch.setattr(hands.time, "sleep", lambda _: s3.vector.update({"3": csn(next(seconds), "3")}))
+    clock = SimpleNamespace(
+        sleep=lambda _: s3.vector.update({"3": csn(next(seconds), "3")}), monotonic=hands.time.monotonic
+    )
+    monkeypatch.setattr(hands, "time", clock)  # of this module alone: others wait, too
     outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
     assert (outcome.state, repair.fleet.inits) == (FAILED, 0)
     assert "changes are made on s3" in outcome.why and "let clients write elsewhere" in outcome.why
 
 
-def test_one_change_of_its_own_is_no_client() -> None:
-    """A server writes to its keep-alive entry half a minute after its start."""
-    moments = iter([csn(1, "3"), csn(2, "3"), csn(2, "3")])
+@pytest.mark.parametrize(
+    ("seconds", "written"), [((1, 1), False), ((1, 2, 2, 2, 2), False), ((1, 2, 2, 3), True), ((1, 2, 3), True)]
+)
+def test_one_change_of_its_own_is_no_client(seconds: tuple[int, ...], written: bool) -> None:
+    """A server writes to its keep-alive entry half a minute after its start; a client writes now and then."""
+    moments = iter([csn(second, "3") for second in seconds])
     servers: Any = SimpleNamespace(origin=lambda suffix, name: "3", vectors=lambda suffix: {"s3": {"3": next(moments)}})
     step: Any = SimpleNamespace(suffix=SUFFIX, server="s3")
-    assert not list(hands.Initialise()._written_to(servers, step))
+    assert bool(list(hands.Initialise()._written_to(servers, step))) is written
+    assert not list(moments)
 
 
 def test_a_server_whose_new_data_claim_less_than_others_have_of_it_is_filled_once_more(

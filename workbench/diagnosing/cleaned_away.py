@@ -37,8 +37,12 @@ def _cleaned(evidence: Evidence, server: str) -> dict[str, datetime]:
 
 
 def cleaned_away(proofs: Proofs, origin: str) -> datetime | None:
-    """When a server cleaned an origin of which it claims nothing; None: it did not, or has older data by now."""
-    if last(proofs.replica.seen(), origin) or last(proofs.replica.vector, origin):
+    """When a server cleaned an origin of which it claims nothing; None: it did not, or has older data by now.
+
+    A server that claims the origin still and sends changes to others sends all that its log has of it to who forgot it.
+    """
+    alike = [one for one in proofs.evidence.shown.replicas if one.suffix == proofs.replica.suffix]
+    if last(proofs.replica.seen(), origin) or any(one.keeps_log and last(one.vector, origin) for one in alike):
         return None
     found: dict[str, datetime] = proofs.evidence.once(proofs.replica.server, _cleaned)
     at = found.get(origin)

@@ -20,7 +20,6 @@ from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import rows_at
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.sending import NOTHING, SEND
-from workbench.rules.vectors import last
 from workbench.rules.verdicts import MOMENTS_APART
 from workbench.tables import Numbers
 
@@ -96,7 +95,7 @@ class Waiting:
         told = server.proofs.exported.get(origin, "")
         top = max(seen, server.replica.later.get(origin, ""), told)
         low, mine = self._pair(top), NONE
-        if not top and not self._sent_on(origin) and (cleaned := cleaned_away(server.proofs, origin)):
+        if not top and (cleaned := cleaned_away(server.proofs, origin)):
             low = self.system.instant(cleaned), 0
         high = max(low, self._waits_below(server, origin))
         own = self._is_own(server, origin)
@@ -135,10 +134,6 @@ class Waiting:
             "available": available,
             "gone": gone + sum(self._pair(key) <= shown for key in claimed),
         }
-
-    def _sent_on(self, origin: str) -> bool:
-        """True if a server claims the origin that sends changes to others: what its log has of it, it sends to who forgot it."""
-        return any(one.replica.keeps_log and last(one.replica.vector, origin) for one in self.holders)
 
     def _notes(self, origin: str, span: Span) -> Positions:
         """Of what waits, the changes that no server takes from another one: they arrive nowhere, and nothing is lost."""

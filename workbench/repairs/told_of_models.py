@@ -43,7 +43,10 @@ def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, s
 
 
 def newer_than_logs(situation: Situation, model: Model, suffix: str | None) -> set[Lack]:
-    """What waits and is in no log because it was made after these were read: it is on its way like what was made before it."""
+    """What waits and is in no log because it was made after these were read: it is on its way like what was made before it.
+
+    What is older and in no log, its row counts as gone; who would send it over a link that fails, is none of its suppliers.
+    """
     coming = {
         (one["server"], one["origin"])
         for one in situation.verdicts.pending

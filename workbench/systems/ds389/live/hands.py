@@ -206,8 +206,8 @@ class Initialise(_Plain):
 
     _STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
     WATCHED: ClassVar[float] = 3
-    """Seconds over which it is seen whether clients write on the server, and how often: they do if it changed each time."""
-    LOOKS: ClassVar[int] = 2
+    """Seconds over which it is seen whether clients write on the server; if it changed once, it is looked at more often."""
+    LOOKS: ClassVar[int] = 4
     SETTLES: ClassVar[float] = 60
     """Seconds in which a server gets level that does so by itself: a session that found it busy comes again some time later."""
 
@@ -269,17 +269,19 @@ class Initialise(_Plain):
         own = servers.origin(step.suffix, step.server)
         if own is None:
             return
-        first = now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
-        for _ in range(self.LOOKS):  # a single change may be of its keep-alive entry
-            before = now
+        first = before = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
+        for look in range(self.LOOKS):
             time.sleep(self.WATCHED)
             now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
-            if not before or now <= before:
+            if not first or (now == first and not look):
                 return
-        yield (
-            f"changes are made on {step.server} ({own} went on from {first} to {now} within {self.LOOKS * self.WATCHED:.0f} "
-            "seconds): let clients write elsewhere until it is filled, and resume"
-        )
+            if look and now > before:  # a single change may be of its keep-alive entry
+                yield (
+                    f"changes are made on {step.server} ({own} went on from {first} to {now} within "
+                    f"{(look + 1) * self.WATCHED:.0f} seconds): let clients write elsewhere until it is filled, and resume"
+                )
+                return
+            before = now
 
     def _check_own(self, servers: PlannedServers, step: Step) -> None:
         """Raise TurnedAway if its source has later changes of the server than its new data claim: it could send it nothing.

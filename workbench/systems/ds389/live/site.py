@@ -117,11 +117,14 @@ class DirectorySite(PlannedServers):
         return first, last
 
     def _ahead(self, suffix: str | None, name: str, first: Vectors, last: Vectors) -> list[str]:
-        """Who claimed at first what the server does not claim at last, but for origins that the plan cleaned."""
+        """Who claimed at first what the server does not claim at last, but for old changes of an origin that the plan cleaned."""
         done = state_of(self.folder, self.plan).done
         mine = [one for one in self.plan.steps if one.suffix == suffix and one.key in done]
-        cleaned = {one.details["origin"] for one in mine if one.repair == "clean"}
-        left = {one: {of: at for of, at in vector.items() if of not in cleaned} for one, vector in first.items()}
+        cleaned = {
+            rid: max(self.planned(suffix, one).get(rid, "") for one in first)
+            for rid in (one.details["origin"] for one in mine if one.repair == "clean")
+        }
+        left = {one: {of: at for of, at in held.items() if at > cleaned.get(of, "")} for one, held in first.items()}
         return [
             one for one in first if one != name and self.behind(suffix, (one, name), {name: last[name], one: left[one]})
         ]

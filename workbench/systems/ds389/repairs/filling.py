@@ -385,8 +385,8 @@ def _cleaning_here(view: View, rid: str, server: str) -> Step:
         server=server,
         on=server,
         suffix=view.suffix,
-        says=f"{server} takes replica ID {rid} out of its RUV: of the collected servers only a hub sends it changes, and hubs do "
-        "not pass on that an ID was cleaned",
+        says=f"{server} takes replica ID {rid} out of its RUV: as far as is known only a hub sends it changes, and hubs do not "
+        "pass on that an ID was cleaned",
         stands_on=f"{server} has no change of {rid} that the plan does not know",
         expects=f"the RUV of {server} does not name {rid} any more",
         risk=f"if a server still makes changes as {rid}, {server} learns of it again from the next one",

@@ -92,10 +92,7 @@ def behind_hubs(shown: Topology, suffix: str | None) -> list[str]:
     makers = {one.server for one in mine if one.origin is not None}
     on = [link for link in shown.links if link.suffix == suffix and link.enabled is not False]
     cleaned = {link.consumer for link in on if link.supplier in makers} | makers
-    # An agreement that leads nobody knows where may lead to any of them.
     found: list[str] = []
-    if any(link.consumer is None and link.supplier in makers for link in on):
-        return found
     reached = {one.server for one in mine} & cleaned
     while step := {link.consumer for link in on if link.supplier in reached and link.consumer} - cleaned - {*found}:
         reached = step & {one.server for one in mine}
