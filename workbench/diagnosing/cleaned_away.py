@@ -1,6 +1,6 @@
 """Origins that a server cleaned away, and claims nothing of since: it waits for none of their changes, whoever claims them still.
 
-a, b, h cleaned replica ID 3, r behind h still has it    a, b, h lack nothing of 3: they had it when the cleaning ended
+a, b, h cleaned replica ID 3, r behind h still claims it    a, b, h wait for nothing of 3: nobody will send it
 """
 
 from __future__ import annotations
