@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
-from workbench.diagnosing.cleaned_away import NOT_COVERED, PENDING
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.diagnosing.waiting import who_would_send
 from workbench.engine.rows import rows_where
@@ -34,7 +33,7 @@ from workbench.engine.states_lacked import Claimant, Sums, add_to, summed
 from workbench.fleet.topology import Replica, Topology
 from workbench.model import Problem
 from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
-from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN, Verdict
+from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, SAYS, UNKNOWN, Verdict
 from workbench.systems import format_with
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
-from workbench.diagnosing.cleaned_away import NOT_COVERED, PENDING
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
@@ -27,7 +26,7 @@ from workbench.model import Problem
 from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS, UNFINISHED
 from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.streams import ANYWHERE, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
-from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN, Verdict
+from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 from workbench.systems import format_with
 
 if TYPE_CHECKING:

@@ -1,25 +1,26 @@
-"""Origins that a server cleaned away, and claims nothing of since: it waits for none of their changes, whoever claims them still.
+"""Origins that a server cleaned away, and claims nothing of since: it waits for none of their changes of before.
 
 a, b, h cleaned replica ID 3, r behind h still claims it    a, b, h wait for nothing of 3: nobody will send it
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.dropping import why_dropped
 from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN
+from workbench.rules.verdicts import NOT_COVERED, PENDING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN
 
 if TYPE_CHECKING:
     from workbench.diagnosing.proofs import Proofs
 
-PENDING, NOT_COVERED = "pending", "what it claims and shows ends before the change"
 CLEANED_HERE = "cleaned_here"
 """Why it is not known whether a server had a change: it cleaned the origin since."""
 
@@ -56,12 +57,19 @@ def cleaned_away(proofs: Proofs, origin: str) -> datetime | None:
 
 def not_covered(proofs: Proofs, position: str) -> tuple[str, str, str]:
     """What is said of a change that a server does not claim to have seen: verdict, rule and sentence."""
-    system, evidence = proofs.system, proofs.evidence
+    system = proofs.system
     if found := why_dropped(proofs, position):
         return PENDING, *found
     at, made = cleaned_away(proofs, system.origin_of(position)), system.moment(position)
     if not at or not made or made > at:
         return PENDING, "not_covered", NOT_COVERED
-    had = (pc.field("position") == position) & (pc.field("outcome") == "applied")
-    applied = evidence.told("applied", ["position"], had, proofs.replica.server)
-    return (PRESENT, "applied", SAYS["applied"]) if len(applied) else (UNKNOWN, CLEANED_HERE, SAYS[CLEANED_HERE])
+    had = had_before(proofs, {position})
+    return (PRESENT, "applied", SAYS["applied"]) if had else (UNKNOWN, CLEANED_HERE, SAYS[CLEANED_HERE])
+
+
+def had_before(proofs: Proofs, positions: Collection[str]) -> set[str]:
+    """Those of some changes that the server's log shows it to have taken into the data that it has now."""
+    where = pc.field("position").isin(pa.array(sorted(positions), pa.string())) & (pc.field("outcome") == "applied")
+    if ends := [one.ended for one in proofs.resets if one.kind in (TOTAL, REPLACED)]:
+        where &= pc.field("at") > max(ends)
+    return {*proofs.evidence.told("applied", ["position"], where, proofs.replica.server)["position"].to_pylist()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -82,6 +83,7 @@ def not_then(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -
 
 
 _FEW = 10_000
+_SECOND = timedelta(seconds=1)
 """So many changes are looked up in the logs of operations."""
 
 
@@ -99,7 +101,8 @@ def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions)
     for source in sources:
         rows = evidence.told("applied", ["position", "at"], where & pc.field("at").is_valid(), source.replica.server)
         first = rows.group_by("position").aggregate([("at", "min")]).to_pylist()
-        mine = {row["position"] for row in first if row["at_min"] > until[source.replica.server]}
+        # When it was filled is told in whole seconds, and a line of a log in fractions of one.
+        mine = {row["position"] for row in first if row["at_min"] >= until[source.replica.server] + _SECOND}
         late = mine if late is None else late & mine
     return np.array([key in (late or ()) for key in keys], bool)
 

@@ -4,13 +4,14 @@ a deleted uid=g1 while c was down; c changed uid=g1 after its start, and then go
     a, b   refuse the change of c (32), for they have no such entry      they lack nothing: on c the entry is gone as well
 
 b added uid=g2, changed it and deleted it; then b was restored from an older backup
-    b      has never had that entry, and the others have it no more      it lacks neither the addition nor the deletion
+    b      has not had that entry since, and the others have it no more  it lacks neither the addition nor the deletion
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -34,6 +35,8 @@ _OF_ENTRIES = ("add", "modify")
 The deletion itself is not lacking where the addition is not: there the entry never was.
 """
 _EVER = datetime.min.replace(tzinfo=UTC)
+Line = tuple[datetime, str, str]
+"""What was done under a name: when, the operation, and its position."""
 _COLUMNS = ("position", "operation", "target", "at")
 
 
@@ -91,29 +94,47 @@ def _deletions_of_these(
         and row["rule"] != ENTRIES_LACK
         and (row["target"] or "").lower() in targets
     ]
-    additions = _additions(evidence, targets) if deletions else {}
+    done = _done(evidence, targets) if deletions else {}
     return [
         row
         for row in deletions
-        if (before := _last_before(additions, row["target"], evidence.system.typed(row["position"]) or ""))
+        if (before := _added_before(done, row["target"], evidence.system.typed(row["position"]) or ""))
         and (row["server"], evidence.system.show(before)) in added
     ]
 
 
-def _additions(evidence: Evidence, targets: Collection[str]) -> dict[str, list[str]]:
-    """Name of an entry in small letters -> the changes that added one of that name."""
-    names = pa.array(sorted(targets), pa.string())
-    where = pc.utf8_lower(pc.field("target")).isin(names) & (pc.field("outcome") == "applied")
-    where &= (pc.field("operation") == "add") & pc.field("position").is_valid()
-    found: dict[str, list[str]] = {}
-    for row in evidence.told("applied", ["position", "target"], where).to_pylist():
-        found.setdefault(row["target"].lower(), []).append(row["position"])
-    return found
+def _done(
+    evidence: Evidence, targets: Collection[str], since: Mapping[str, datetime] | None = None
+) -> dict[str, dict[str, list[Line]]]:
+    """Name of an entry in small letters -> server -> what its log shows that was done under this name, in the order of time.
+
+    Of what a server did up to `since` nothing is told.
+    """
+    names = pa.array(sorted({target.lower() for target in targets}), pa.string())
+    where = (
+        pc.utf8_lower(pc.field("target")).isin(names) & (pc.field("outcome") == "applied") & pc.field("at").is_valid()
+    )
+    done: dict[str, dict[str, list[Line]]] = {}
+    for server in sorted({one.server for one in evidence.inputs}):
+        for row in evidence.told("applied", _COLUMNS, where, server).to_pylist():
+            if row["at"] > (since or {}).get(server, _EVER):
+                of_name = done.setdefault(row["target"].lower(), {})
+                of_name.setdefault(server, []).append((row["at"], row["operation"], row["position"] or ""))
+    for lines in done.values():
+        for mine in lines.values():
+            mine.sort(key=lambda line: line[0])
+    return done
 
 
-def _last_before(additions: Mapping[str, Sequence[str]], target: str, position: str) -> str | None:
-    """The last of these additions of an entry of that name before a change."""
-    return max((key for key in additions.get(target.lower(), ()) if key < position), default=None)
+def _added_before(done: Mapping[str, Mapping[str, Sequence[Line]]], target: str, position: str) -> str | None:
+    """The addition of the entry that a change deleted: in the log of who took both, nothing but changes lies between the two."""
+    found = set()
+    for lines in done.get(target.lower(), {}).values():
+        before = [line for line in lines if line[1] != "modify"]
+        at = next((number for number, (_, _, of) in enumerate(before) if of == position), 0)
+        if at:
+            found.add(before[at - 1][2] if before[at - 1][1] == "add" else "")
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _not_known(found: Verdicts, evidence: Evidence, row: Mapping[str, Any]) -> set[str]:
@@ -148,7 +169,7 @@ def without_entry(
         return [*told]
     lacking = {one.server for one in told if one.verdict == MISSING}
     if about["operation"] == "delete":
-        added = _last_before(_additions(evidence, {target.lower()}), target, position)
+        added = _added_before(_done(evidence, {target}), target, position)
         of_added = judge(added) if added else {}
         of_added = {
             one.server: one for one in without_entry(evidence, added or "", [*of_added.values()], servers, judge)
@@ -181,17 +202,7 @@ def _gone(
     `known_of` gives the servers that have a change, and those of which that is not known. On these the entry has to be gone,
     whenever it was deleted: there the change may have been refused. What was done before the data was `replaced` went with it.
     """
-    system, names = evidence.system, pa.array(sorted({target.lower() for target in targets.values()}), pa.string())
-    where = (
-        pc.utf8_lower(pc.field("target")).isin(names) & (pc.field("outcome") == "applied") & pc.field("at").is_valid()
-    )
-    done: dict[str, dict[str, list[tuple[datetime, str, str]]]] = {}
-    for server in sorted({one.server for one in evidence.inputs}):
-        for row in evidence.told("applied", _COLUMNS, where, server).to_pylist():
-            if row["at"] <= replaced.get(server, _EVER):
-                continue
-            of_name = done.setdefault(row["target"].lower(), {})
-            of_name.setdefault(server, []).append((row["at"], row["operation"], row["position"] or ""))
+    system, done = evidence.system, _done(evidence, {*targets.values()}, replaced)
     found = set()
     for position, target in targets.items():
         key, lines = system.typed(position) or "", done.get(target.lower(), {})
@@ -205,12 +216,28 @@ def _gone(
     return found
 
 
-def _ends_deleted(rows: Iterable[tuple[datetime, str, str]], position: str, made: datetime | None) -> bool:
+def _ends_deleted(lines: Iterable[Line], position: str, made: datetime | None) -> bool:
     """True if the entry of that name was deleted after the change, and neither renamed before that nor added again after it.
 
-    What bears the name after a renaming is another entry: its deletion tells nothing of the first one.
+    What bears the name after a renaming is another entry: its deletion tells nothing of the first one. So it is where one was
+    added while there was one already: they were made at the same time on two servers, and one of them lost the name.
     """
-    lines = sorted(rows)
-    since = next((at for at, _, of in lines if of == position), made)
-    later = [operation for at, operation, of in lines if since and at > since and of != position]
-    return "modrdn" not in later and [what for what in later if what in ("add", "delete")][-1:] == ["delete"]
+    mine = list(_of_this_entry(lines))
+    since = next((at for at, _, of in mine if of == position), made)
+    if since is None:
+        return False
+    whole = [what for _, what, _ in mine if what in ("add", "delete")]
+    later = [what for at, what, of in mine if at > since and of != position]
+    ends = [what for what in later if what in ("add", "delete")]
+    at_once = ("add", "add") in pairwise(whole) or (since > _EVER and ends[:1] == ["add"])
+    return "modrdn" not in later and ends[-1:] == ["delete"] and not at_once
+
+
+def _of_this_entry(lines: Iterable[Line]) -> Iterator[Line]:
+    """These but for deletions that are older than the addition before them: they came late, and are of a former entry."""
+    born = ""
+    for line in lines:
+        _, what, position = line
+        if what != "delete" or position > born:
+            yield line
+        born = position if what == "add" else born

@@ -27,7 +27,7 @@ from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.precedence import in_precedence
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
-from workbench.diagnosing.verdict_rows import Verdicts
+from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.verdicts import verdicts
 from workbench.engine.logs import StoredLog, Stretch
 from workbench.engine.positions import place
@@ -49,9 +49,6 @@ DIGESTS, POSITIONS = "digests", "positions"
 """What counts and differences rest on: equal digests are equal logs as sure as 64 bits of hash, positions are proof."""
 NO_LOG, NOT_WHOLE = "keeps_no_log", "log_not_whole"
 """Reasons that no rule set gives: of the evidence, not of the protocol."""
-
-LIMIT = 10_000
-"""Rows of the longest list of changes."""
 
 _REJECTS_SHOWN = 1000
 

@@ -521,6 +521,18 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])} - group
     ):
         reaching = above(server, suffix, only_running=False)
+        closed = sorted(
+            link.name
+            for link in situation.topology.links
+            if (link.suffix, link.runs) == (suffix, False) and link.consumer in group
+            if not above(link.supplier, suffix).isdisjoint(holders)
+        )
+        if closed:
+            it = "it" if len(closed) == 1 else "each of them"
+            return step(
+                f"first do what is said of {_listed(closed, 'or')}",
+                f"{it} leads to {server}, directly or through others, and nothing is sent over it now",
+            )
         if held := [name for name in holders if name in reaching]:
             return step(
                 f"first do what is said of {_listed(held, 'and')}, and of the links that lead away from there",

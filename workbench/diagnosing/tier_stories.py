@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pyarrow.compute as pc
 
 from workbench.diagnosing.by_tier import Tiers
-from workbench.diagnosing.cleaned_away import NOT_COVERED, PENDING
 from workbench.diagnosing.tier_rows import NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
 from workbench.engine.rows import rows_where
 from workbench.model import Problem
 from workbench.rules.tiers import Lsn
-from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN, Verdict
+from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 
 SHOWS, PASSED, LACKS, NOT_THERE = "log_shows", "log_goes_past", "log_lacks", "no_record_there"
 PARTED = "log_parted"

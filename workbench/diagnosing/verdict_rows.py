@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
 
 
+LIMIT = 10_000
+"""Rows of the longest list of changes."""
+
+
 @dataclass
 class Verdicts:
     """Rows in the shape of the contract, each list in its order; a list that is longer than the limit is cut.

@@ -17,7 +17,7 @@ import numpy as np
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_arrival
-from workbench.diagnosing.cleaned_away import not_covered
+from workbench.diagnosing.cleaned_away import CLEANED_HERE, not_covered
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.data_sources import JudgedServer, came_without, not_then, sources_of, untrimmed
@@ -26,7 +26,7 @@ from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
 from workbench.diagnosing.resets import resets_of
-from workbench.diagnosing.verdict_rows import Verdicts
+from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.waiting import Holder, Waiting
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, in_holes, only
 from workbench.engine.logs import StoredLog
@@ -60,11 +60,8 @@ _RULE_OF = np.array(TABLE)
 _VERDICTS = np.array([rule.verdict for rule in RULES])
 
 
-_LISTED = 10_000
-
-
 def verdicts(
-    case: Case, shown: Topology, logs: Mapping[str, StoredLog], pairs: Sequence[Row], limit: int = _LISTED
+    case: Case, shown: Topology, logs: Mapping[str, StoredLog], pairs: Sequence[Row], limit: int = LIMIT
 ) -> Verdicts:
     """The verdicts for every server of every suffix that has a vector or a log."""
     found = Verdicts()
@@ -85,7 +82,7 @@ def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], posi
         if whole.names_it(position):
 
             def made_again(alike: Comparable = alike) -> set[tuple[str | None, str]]:
-                judging = _Suffix(case, shown, alike, logs, [], _LISTED, Verdicts())
+                judging = _Suffix(case, shown, alike, logs, [], LIMIT, Verdicts())
                 judging.judge()
                 return judging.found.made_again
 
@@ -288,7 +285,7 @@ class _Suffix:
                 claimed = server.replica.vector.get(origin)
                 if not any(named) and server.source is None and claimed and claimed.min and claimed.max:
                     # Nothing names a single change of what the vector covers, here or elsewhere.
-                    self._unknown(server, origin, claimed.min, claimed.max, None, "not_shown")
+                    self._unknown(server.replica, origin, claimed.min, claimed.max, None, "not_shown")
             if server.source is not None:
                 within.append(self.known.lacking(server.source, origin, inside))
             server.missing[origin] = union(lacking)
@@ -315,7 +312,7 @@ class _Suffix:
             return True
         if count and first is not None and last is not None:
             low, high = (self.system.order_key(origin, *one) for one in (first, last))
-            self._unknown(server, origin, low, high, count, "not_shown")
+            self._unknown(server.replica, origin, low, high, count, "not_shown")
         return bool(count)
 
     def _idle(self, server: JudgedServer, some: Positions) -> Positions:
@@ -507,15 +504,15 @@ class _Suffix:
             if unknown[begin] and not some[np.arange(begin, end)].within(idle).all():
                 first, last = some[np.array([begin, end - 1])].keys(self.system, self.names)
                 origin = self.names[int(some.origin[begin])]
-                self._unknown(server, origin, first, last, end - begin, RULES[rules[begin]].name)
+                self._unknown(server.replica, origin, first, last, end - begin, RULES[rules[begin]].name)
 
-    def _unknown(self, server: JudgedServer, origin: str, first: str, last: str, count: int | None, why: str) -> None:
-        claimed = server.replica.vector.get(origin)
-        if first == last == (claimed and claimed.max) and origin in server.replica.later:
+    def _unknown(self, replica: Replica, origin: str, first: str, last: str, count: int | None, why: str) -> None:
+        claimed = replica.vector.get(origin)
+        if first == last == (claimed and claimed.max) and origin in replica.later:
             return  # its vector moved there as it was read, and on meanwhile: the line of its log came moments later
         self.found.totals["unknown"] += 1
         if len(self.found.unknown) < self.limits["unknown"]:
-            row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin, "count": count, "why": why}
+            row = {"server": replica.server, "suffix": self.suffix, "origin": origin, "count": count, "why": why}
             self.found.unknown.append(row | {"from": self.system.show(first), "to": self.system.show(last)})
 
     def _near_own(self, server: JudgedServer, origin: str, some: Positions) -> None:
@@ -537,6 +534,8 @@ class _Suffix:
 
     def _pending(self, waiting: Waiting, server: Holder) -> None:
         for origin in self.judged:
+            if some := waiting.cleaned_away(server, origin):
+                self._unknown(server.replica, origin, *some, CLEANED_HERE)
             if told := waiting.of(server, origin):
                 row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin, **told}
                 self.found.pending.append(row | waiting.how_it_comes(server, row, self.pairs))

@@ -7,11 +7,11 @@ what it had got by then it does not wait for. No log is said to have lost what w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from workbench.diagnosing.cleaned_away import cleaned_away
+from workbench.diagnosing.cleaned_away import cleaned_away, had_before
 from workbench.diagnosing.dropping import dropping, told_of_dropping
 from workbench.diagnosing.proofs import Proofs
 from workbench.diagnosing.refusals import refused_of
@@ -27,6 +27,7 @@ Row = Mapping[str, Any]
 
 NOBODY: Mapping[str, str] = {}
 
+_SECOND = timedelta(seconds=1)
 _READ = 10_000
 """Changes that wait of which each is read, where some of them may be none that a server takes from another one."""
 
@@ -96,7 +97,7 @@ class Waiting:
         top = max(seen, server.replica.later.get(origin, ""), told)
         low, mine = self._pair(top), NONE
         if not top and (cleaned := cleaned_away(server.proofs, origin)):
-            low = self.system.instant(cleaned), 0
+            low = self._end_of(cleaned)
         high = max(low, self._waits_below(server, origin))
         own = self._is_own(server, origin)
         # An export is of a later moment than the vector that comes with it: its entries show more.
@@ -134,6 +135,23 @@ class Waiting:
             "available": available,
             "gone": gone + sum(self._pair(key) <= shown for key in claimed),
         }
+
+    def _end_of(self, moment: datetime) -> Pair:
+        """Behind all that was made until then; what its position tells is the second in which it was made."""
+        return self.system.instant(moment + _SECOND), -1
+
+    def cleaned_away(self, server: Holder, origin: str) -> tuple[str, str, int] | None:
+        """First, last and number of the changes of an origin that the server cleaned away, and is not shown to have had."""
+        if origin not in self._claimed or not (cleaned := cleaned_away(server.proofs, origin)):
+            return None
+        span = Span(LOWEST, self._end_of(cleaned))
+        count, first, end = self.known.tally(origin, span)
+        if first and end and count > _READ:
+            return self.system.order_key(origin, *first), self.system.order_key(origin, *end), count
+        lacking = {*union(self.known.chunks(origin, span)).keys(self.system, self.known.names)}
+        lacking |= {key for key in self._only_claimed(origin, "") if self._pair(key) <= span.high}
+        lacking -= had_before(server.proofs, lacking)
+        return (min(lacking), max(lacking), len(lacking)) if lacking else None
 
     def _notes(self, origin: str, span: Span) -> Positions:
         """Of what waits, the changes that no server takes from another one: they arrive nowhere, and nothing is lost."""

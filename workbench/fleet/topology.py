@@ -100,6 +100,10 @@ class Replica:
                     seen[origin] = Span(seen.get(origin, Span()).min or span.min, span.max)
         return seen
 
+    def top(self, origin: str) -> str:
+        """Up to where it had seen the changes of an origin when all servers had been read; empty: it has seen none."""
+        return max(last(self.seen(), origin) or "", self.later.get(origin, ""))
+
     @property
     def tells(self) -> bool:
         """True if its vector or its log tells what it has seen."""

@@ -146,9 +146,11 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     if one.code in (MISSED, HIDDEN, PENDING, CANNOT_SERVE):
         return level
     if one.code in WAITING_FOR:
-        # What waited there arrives, so a session begins again, whatever is missing there for good.
-        waited = any(row["pending"] for key, row in taken.before.items() if key in dict(rows))
-        return bool(taken.chosen) and waited and not any(row["pending"] for _, row in rows)
+        # What waited there arrives, so a session begins again, whatever was missing there for good before.
+        mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
+        hidden = any(after["missing"] > before["missing"] for after, before in mine)
+        waited = any(before["pending"] for _, before in mine)
+        return bool(taken.chosen) and waited and not hidden and not any(row["pending"] for _, row in rows)
     if one.items and one.code == STRANDED:
         return set(one.items) <= {item for _, item in taken.restored} or _delivered(one, taken)
     return bool(one.items) and all((server, item) in taken.restored for server in about for item in one.items)

@@ -55,7 +55,7 @@ from workbench.repairs.plans import (
     View,
 )
 from workbench.repairs.rehearsal import model_of
-from workbench.repairs.told_of_models import changes_by_origin, newer_than_logs, servers_told, standing_of
+from workbench.repairs.told_of_models import arriving, changes_by_origin, newer_than_logs, servers_told, standing_of
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER, still_unlike
 from workbench.rules.mending import Achieved, Lack, LogModel, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
@@ -284,18 +284,12 @@ class _Planned:
             self.open.append(
                 f"{count:,} changes are thrown away by servers that take all data anew without being told to: save them first"
             )
-        coming: dict[str, list[Lack]] = {}
-        for lack in model.pending() & (running.held() | newer_than_logs(self.situation, model, suffix)):
-            coming.setdefault(lack.server, []).append(lack)
-        found = self.situation.verdicts
-        for name, mine in sorted(coming.items()):
-            count = model.changes(mine)
-            if len(mine) == sum(lack.server == name for lack in model.pending()):
-                count = next(one["pending"] for one in self.before if (one["server"], one["suffix"]) == (name, suffix))
-                known = found.known and not found.cut()
-                count -= sum(one["count"] for one in self._stuck((name, suffix))) if known else 0
-            if count:
-                self.open += arrival_notes(self.situation, count, name, suffix)
+        whole = bool(self.situation.verdicts.known) and not self.situation.verdicts.cut()
+        waits = {row["server"]: row["pending"] for row in self.before if row["suffix"] == suffix}
+        for name in waits if whole else ():
+            waits[name] -= sum(row["count"] for row in self._stuck((name, suffix)))
+        for name, count in arriving(self.situation, model, running, suffix, waits):
+            self.open += arrival_notes(self.situation, count, name, suffix)
 
         self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
         self.dropped = dropped_of(model)

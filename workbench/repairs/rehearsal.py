@@ -7,6 +7,7 @@ stretches of changes where servers are merely behind one another, as the digests
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -129,8 +130,8 @@ class _Filling:
         return self.top(one, origin) >= position
 
     def top(self, one: Replica, origin: str) -> str:
-        """Up to where a server had seen the changes of an origin when all had been read; empty: it has seen none."""
-        return max(last(one.seen(), origin) or "", one.later.get(origin, ""))
+        """Up to where a server has seen the changes of an origin."""
+        return one.top(origin)
 
     def thrown_away(self, one: Replica, position: str) -> bool:
         """True for a change that the server lost with its data, and so never missed."""
@@ -155,6 +156,7 @@ class _FromLogs(_Filling):
         logs = {one.server: one.log for one in self.replicas if one.log}
         self.logs = {server: situation.case.log(log) for server, log in logs.items()}
         self.known = next((one for one in situation.verdicts.known if self._is_mine(one)), None)
+        self._read_up_to: dict[str, str] = {}
 
     def _is_mine(self, known: Known) -> bool:
         suffixes = list(dict.fromkeys(one.suffix for one in self.situation.topology.replicas))
@@ -163,6 +165,7 @@ class _FromLogs(_Filling):
     def model(self) -> Model:
         """Lots first, then the servers with as much of their logs as sessions over these lots ask for."""
         self.missed()
+        self._read_up_to = self._busy()
         self._waited_for()
         supplying = self.situation.topology.supplying
         made = _Fresh(self.system, self.replicas)
@@ -204,7 +207,9 @@ class _FromLogs(_Filling):
                 single.setdefault(self.system.origin_of(key), set()).add(self._place(key))
         for origin in self.known.names:
             tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
-            claimed = {self._place(last(one.vector, origin)) for one in self.replicas}
+            claimed = {
+                min(self._place(last(one.vector, origin)), self._place(self.top(one, origin))) for one in self.replicas
+            }
             lowest = min(tops.values(), default=LOWEST)
             cuts = {one for one in self._edges(origin) if one > lowest}
             for low, high in pairwise(sorted({*tops.values(), *cuts})):
@@ -266,6 +271,43 @@ class _FromLogs(_Filling):
     def _place(self, position: str | None) -> Pair:
         return self.system.halves(position) if position else LOWEST
 
+    # --- what was made while servers were read
+
+    def _busy(self) -> dict[str, str]:
+        """Origin -> up to where logs show it, of those of which a vector tells more and nothing else does: it was read later.
+
+        Of an origin of which older changes are in no log either, nobody can tell one from the other.
+        """
+        found = self.situation.verdicts
+        waiting = [row for row in found.pending if row["suffix"] == self.suffix]
+        doubted = {row["origin"] for row in waiting if row["gone"] or row.get("lost")}
+        busy = {row["origin"] for row in waiting if row["available"] < row["count"]} - doubted
+        shown: dict[str, str] = {}
+        for one in self.replicas:
+            marks = found.marks.get((one.server, one.suffix), {})
+            logged = one.log.facts.get("by_origin", {}) if one.log else {}
+            for origin in busy:
+                last_of = logged.get(origin, {}).get("max") or "", marks.get(origin) or ""
+                shown[origin] = max(shown.get(origin, ""), *last_of)
+        for lot in self.lots:
+            if lot.origin in shown:
+                shown[lot.origin] = max(shown[lot.origin], lot.last)
+        return {origin: position for origin, position in shown.items() if position}
+
+    def top(self, one: Replica, origin: str) -> str:
+        """The same, as far as any log tells of the origin."""
+        position = super().top(one, origin)
+        return min(position, self._read_up_to.get(origin, position))
+
+    def _logged_since(self, replica: Replica, position: str) -> bool:
+        """True for a change of a busy origin that the server took when its log had been read, and its vector had not."""
+        origin = self.system.origin_of(position)
+        if origin not in self._read_up_to or not self.has_seen(replica, origin, position):
+            return False
+        logged = replica.log.facts.get("by_origin", {}) if replica.log else {}
+        marks = self.situation.verdicts.marks.get((replica.server, replica.suffix), {})
+        return position > max(logged.get(origin, {}).get("max") or "", marks.get(origin) or "")
+
     # --- servers and links
 
     def _server(self, replica: Replica, origin_of: Callable[[str], str]) -> Server:
@@ -276,6 +318,9 @@ class _FromLogs(_Filling):
         if log is not None and stored is not None:
             log = SortedLog(self._records(replica, stored, holds), origin_of, stored.marks)
         seen = {**replica.vector, **replica.seen()}
+        for origin in self._read_up_to.keys() & seen.keys():
+            if seen[origin].min:
+                seen[origin] = replace(seen[origin], max=self.top(replica, origin))
         drops = frozenset(dropped_rows(self.situation.verdicts.pending, replica.server, replica.suffix))
         unapplied = self.unapplied.get(replica.server, frozenset())
         return Server(
@@ -291,13 +336,18 @@ class _FromLogs(_Filling):
             for position in (span.min, span.max)
             if position
         }
+        ends |= {*self._read_up_to.values()}
         facts = replica.log.facts.get("by_origin", {}) if replica.log else {}
         ends |= {str(one[end]) for one in facts.values() for end in ("min", "max")}
         for number, lot in enumerate(self.lots):
             if number in holds:
                 ends.add(lot.last)
-        # A mark is a record, too, but none that is ever sent.
-        yield from (position for position in sorted(ends) if stored.holds(position) and position not in stored.marks)
+        lacked = {lot.last for number, lot in enumerate(self.lots) if number not in holds}
+        for position in sorted(ends):
+            if position in stored.marks:
+                continue  # a record, too, but none that is ever sent
+            if stored.holds(position) or (position not in lacked and self._logged_since(replica, position)):
+                yield position
 
     def _links(self, servers: Mapping[str, Server]) -> Iterator[Link]:
         pairs = {

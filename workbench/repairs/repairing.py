@@ -289,7 +289,7 @@ class _Run:
         memo = self.so_far.memos[step.key]
         taken = self.site.done(step, memo)
         if taken:
-            self.told(f"{step.key} is done already, or under way: it is not begun again")
+            self.told(f"{step.key} is done already, under way, or not needed any more: nothing is begun")
         else:
             self._check(step)
             self._write(APPLYING, step=step.key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosing.situation import Situation
@@ -43,16 +43,8 @@ def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, s
 
 
 def newer_than_logs(situation: Situation, model: Model, suffix: str | None) -> set[Lack]:
-    """What waits and is in no log because it was made after these were read: it is on its way like what was made before it.
-
-    What is older and in no log, its row counts as gone; who would send it over a link that fails, is none of its suppliers.
-    """
-    coming = {
-        (one["server"], one["origin"])
-        for one in situation.verdicts.pending
-        if one["suffix"] == suffix and one["available"] < one["count"] and (one["suppliers"] or one.get("through"))
-        if not any(one.get(what) for what in ("gone", "lost", "refused", "dropped_since"))
-    }
+    """The lots that wait and are in no log, where none of them was lost: they were made after all logs had been read."""
+    coming = {(row["server"], row["origin"]) for row in _rows_of_newer(situation, suffix)}
     logs = [one.log for one in model.servers.values() if one.log is not None]
     return {
         lack
@@ -60,6 +52,50 @@ def newer_than_logs(situation: Situation, model: Model, suffix: str | None) -> s
         if (lack.server, model.lots[lack.lot].origin) in coming
         and not any(log.holds(model.lots[lack.lot].last) for log in logs)
     }
+
+
+def arriving(
+    situation: Situation, model: Model, running: Model, suffix: str | None, waits: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
+    """Which servers get how many changes over the links that run, as they do in `running`.
+
+    waits   for how many changes each server waits by the diagnosis that somebody would send: it knows more than the model
+    """
+    coming: dict[str, list[Lack]] = {}
+    for lack in model.pending() & running.held():
+        coming.setdefault(lack.server, []).append(lack)
+    newer = _newer(situation, running, suffix)
+    for name in sorted({*coming, *newer}):
+        mine, (come, stay) = coming.get(name, []), newer.get(name, (0, 0))
+        whole = len(mine) == sum(lack.server == name for lack in model.pending())
+        if count := waits[name] - stay if whole else model.changes(mine) + come:
+            yield name, count
+
+
+def _newer(situation: Situation, running: Model, suffix: str | None) -> dict[str, tuple[int, int]]:
+    """Server -> how many changes that no log can have yet come to it over the links of this model, and how many do not."""
+    system, found = situation.topology.system, dict[str, tuple[int, int]]()
+    replicas = {one.server: one for one in situation.topology.replicas if one.suffix == suffix}
+    for row in _rows_of_newer(situation, suffix):
+        server, feeding = row["server"], {row["server"]}
+        for _ in running.servers:
+            feeding |= {link.supplier for link in running.links if link.runs and link.consumer in feeding}
+        tops = (replicas[name].top(row["origin"]) for name in feeding - {server} if name in replicas)
+        come, stay = found.get(server, (0, 0))
+        count = row["count"] - row["available"]
+        comes = max(tops, default="") >= (system.typed(row["last"]) or "")
+        found[server] = (come + count, stay) if comes else (come, stay + count)
+    return found
+
+
+def _rows_of_newer(situation: Situation, suffix: str | None) -> list[dict[str, Any]]:
+    """What waits of which no log has all: what is older than the logs and in none, the row would count as gone."""
+    return [
+        row
+        for row in situation.verdicts.pending
+        if row["suffix"] == suffix and row["available"] < row["count"] and (row["suppliers"] or row.get("through"))
+        if not any(row.get(what) for what in ("gone", "lost", "refused", "dropped_since"))
+    ]
 
 
 def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list[dict[str, Any]]:

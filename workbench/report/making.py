@@ -9,7 +9,6 @@ from typing import Any
 
 from workbench.boundary import Secrets
 from workbench.diagnosing.by_stream import EVIDENT
-from workbench.diagnosing.cleaned_away import NOT_COVERED
 from workbench.diagnosing.codes import all_codes
 from workbench.diagnosing.incident import Incident
 from workbench.journal import Journal, owned
@@ -31,7 +30,7 @@ from workbench.report.wording import worded
 from workbench.report.words import OF_STREAMS, OF_TIERS, WORDS
 from workbench.rules.streams import WHY_UNKNOWN
 from workbench.rules.tier_conditions import SAYS as CONDITIONS
-from workbench.rules.verdicts import SAYS
+from workbench.rules.verdicts import NOT_COVERED, SAYS
 
 REPORTS = "reports.jsonl"
 """Reports with all names are written down here: by whom, where to, and why. The journal of repairs speaks of plans alone."""

@@ -14,6 +14,7 @@ from enum import IntFlag, auto
 from typing import Any, NamedTuple
 
 PRESENT, MISSING, UNKNOWN = "present", "missing", "unknown"
+PENDING, NOT_COVERED = "pending", "what it claims and shows ends before the change"
 
 
 class Ground(IntFlag):

@@ -219,8 +219,8 @@ class Initialise(_Plain):
             yield "the agreement is off: an initialisation would not begin"
         if self._running(servers, step):
             yield "an initialisation over this agreement runs already, and it is none of ours"
-        yield from self._stranded_since(servers, step)
         yield from self._written_to(servers, step)
+        yield from self._stranded_since(servers, step)  # what was made while it was watched, too
 
     def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """When the last one began, and whether it runs."""
@@ -273,7 +273,7 @@ class Initialise(_Plain):
         for look in range(self.LOOKS):
             time.sleep(self.WATCHED)
             now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
-            if not first or (now == first and not look):
+            if now == first and not look:
                 return
             if look and now > before:  # a single change may be of its keep-alive entry
                 yield (

@@ -87,7 +87,7 @@ class Initialise:
                 filled.add(consumer)
             else:
                 left.add(consumer)
-        if left:
+        if left := left - filled:
             may = f"if clients write meanwhile, {listed(sorted(left))} may get nothing more, and no step of this way mends that"
             drafts[0] = draft = replace(draft, costs="; ".join(filter(None, (draft.costs, may))))
         if len(drafts) == 1:
@@ -177,9 +177,8 @@ class Initialise:
             steps.append(_fixing(view, server))
         costs = [f"what {link.name} leaves out ({', '.join(sorted(excluded))}) is lost on {server}"] if excluded else []
         if unread := self._unread_behind(view, server):
-            costs.append(
-                f"{listed(unread)} could not be read, and may get nothing more from {server} until it is filled"
-            )
+            they = "it stands" if len(unread) == 1 else "they stand"
+            costs.append(f"{listed(unread)} may get nothing more from {server} afterwards: nothing tells where {they}")
         return Draft(
             f"initialise-from-{source}",
             f"initialise {server} from {source}",
@@ -207,7 +206,7 @@ def _if_behind(draft: Draft) -> Draft:
         if one.repair == "initialise":
             step = replace(step, says=f"only if {server} does not get level by itself: {one.says}", effects=())
         elif one.repair == "task":
-            step = replace(step, says=f"{one.says}; where it was not filled, that changes nothing")
+            step = replace(step, says=f"{one.says}; if it was not filled, only what differs there is written")
         steps.append(step)
     return replace(
         draft,
@@ -385,8 +384,8 @@ def _cleaning_here(view: View, rid: str, server: str) -> Step:
         server=server,
         on=server,
         suffix=view.suffix,
-        says=f"{server} takes replica ID {rid} out of its RUV: as far as is known only a hub sends it changes, and hubs do not "
-        "pass on that an ID was cleaned",
+        says=f"{server} takes replica ID {rid} out of its RUV: no link that is known leads there from a supplier, and hubs do "
+        "not pass on that an ID was cleaned",
         stands_on=f"{server} has no change of {rid} that the plan does not know",
         expects=f"the RUV of {server} does not name {rid} any more",
         risk=f"if a server still makes changes as {rid}, {server} learns of it again from the next one",

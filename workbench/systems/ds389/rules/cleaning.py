@@ -87,7 +87,10 @@ def safe_to_clean(task: CleanTask, servers: Mapping[str, Server]) -> bool:
 
 
 def behind_hubs(shown: Topology, suffix: str | None) -> list[str]:
-    """The servers that get changes from hubs alone, as far as is known, the nearest first: hubs pass no cleaning on."""
+    """The servers to which no known link of a supplier leads, those behind known hubs first, the nearest first.
+
+    Hubs pass no cleaning on; who feeds the others, nothing tells.
+    """
     mine = [one for one in shown.replicas if one.suffix == suffix and one.claims]
     makers = {one.server for one in mine if one.origin is not None}
     on = [link for link in shown.links if link.suffix == suffix and link.enabled is not False]
@@ -97,4 +100,4 @@ def behind_hubs(shown: Topology, suffix: str | None) -> list[str]:
     while step := {link.consumer for link in on if link.supplier in reached and link.consumer} - cleaned - {*found}:
         reached = step & {one.server for one in mine}
         found += sorted(reached)
-    return found
+    return found + sorted({one.server for one in mine} - cleaned - {*found})
