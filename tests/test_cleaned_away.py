@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from workbench import Case, diagnose
 from workbench.diagnosing.diagnosis import logs_of
 from workbench.diagnosing.verdicts import verdicts_on
 from workbench.fleet.topology import topology
+from workbench.systems.ds389.rules.cleaning import behind_hubs
 
 HAD, NOT_NAMED = csn(3, 9), csn(4, 9)
 
@@ -70,9 +72,43 @@ def told(case: Case, position: str) -> tuple[str, str]:
     return one.verdict, one.rule
 
 
+def test_what_a_server_may_not_have_had_of_an_origin_that_it_cleaned_cannot_be_judged(tmp_path: Path) -> None:
+    """Nor does it wait for what was made in the second in which it cleaned."""
+    files, at_once = folder(), csn(20, 9, 1)
+    files["s2.replica.ldif"] = files["s2.replica.ldif"].replace(NOT_NAMED, at_once)
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    (row,) = (row for row in found["unknown"] if row["server"] == "s1")
+    assert (row["origin"], row["why"], row["count"]) == ("9", "cleaned_here", 2)
+    assert (row["from"], row["to"]) == (NOT_NAMED, at_once)
+    assert not found["pending"] and told(case, at_once) == ("unknown", "cleaned_here")
+
+
+def test_what_it_took_before_its_data_was_replaced_proves_nothing(tmp_path: Path) -> None:
+    assert told(case_of(tmp_path, folder(imported=30)), HAD) == ("unknown", "cleaned_here")
+
+
 def test_the_story_of_a_change_says_that_its_origin_was_cleaned(tmp_path: Path) -> None:
     case = case_of(tmp_path / "cleaned", folder())
     assert told(case, HAD) == ("present", "applied")
     assert told(case, NOT_NAMED) == ("unknown", "cleaned_here")
     case = case_of(tmp_path / "not", folder(cleaned=False))
     assert told(case, NOT_NAMED) == ("pending", "not_covered")
+
+
+def test_whom_no_cleaning_reaches_is_known_by_the_links() -> None:
+    """a feeds hub h, h feeds r; where the link of h leads nowhere that is known, or h was not read, r is one of them as well."""
+
+    def shown(names: str, *feeds: tuple[str, str | None]) -> Any:
+        links = [SimpleNamespace(supplier=by, consumer=to, suffix=SUFFIX, enabled=True) for by, to in feeds]
+        replicas = [
+            SimpleNamespace(server=name, suffix=SUFFIX, origin="1" if name == "a" else None, claims=True)
+            for name in names
+        ]
+        return SimpleNamespace(replicas=replicas, links=links)
+
+    assert behind_hubs(shown("ahr", ("a", "h"), ("h", "r")), SUFFIX) == ["r"]
+    assert behind_hubs(shown("ahr", ("a", "h"), ("h", None)), SUFFIX) == ["r"]
+    assert behind_hubs(shown("ar", ("a", "h"), ("h", "r")), SUFFIX) == ["r"]
+    assert behind_hubs(shown("ahgr", ("a", "h"), ("h", "g"), ("g", "r")), SUFFIX) == ["g", "r"]
+    assert behind_hubs(shown("ah", ("a", "h")), SUFFIX) == []

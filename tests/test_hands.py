@@ -305,12 +305,35 @@ def test_a_server_that_clients_write_to_is_not_filled(tmp_path: Path, monkeypatc
     assert "changes are made on s3" in outcome.why and "let clients write elsewhere" in outcome.why
 
 
+def test_a_change_that_a_client_makes_while_a_server_is_watched_is_not_thrown_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repair, looks = initialise(), count()
+    s3 = repair.fleet.servers["s3"]
+    once = SimpleNamespace(
+        sleep=lambda _: s3.vector.update({"3": csn(900, "3")}) if next(looks) == 0 else None,
+        monotonic=hands.time.monotonic,
+    )
+    monkeypatch.setattr(hands, "time", once)
+    outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
+    assert (outcome.state, repair.fleet.inits) == (FAILED, 0)
+    assert f"only s3 has the changes of 3 up to {csn(900, '3')}" in outcome.why
+
+
 @pytest.mark.parametrize(
-    ("seconds", "written"), [((1, 1), False), ((1, 2, 2, 2, 2), False), ((1, 2, 2, 3), True), ((1, 2, 3), True)]
+    ("seconds", "written"),
+    [
+        ((1, 1), False),
+        ((0, 0), False),
+        ((1, 2, 2, 2, 2), False),
+        ((1, 2, 2, 3), True),
+        ((1, 2, 3), True),
+        ((0, 1, 2), True),
+    ],
 )
 def test_one_change_of_its_own_is_no_client(seconds: tuple[int, ...], written: bool) -> None:
-    """A server writes to its keep-alive entry half a minute after its start; a client writes now and then."""
-    moments = iter([csn(second, "3") for second in seconds])
+    """A server writes to its keep-alive entry half a minute after its start; a client writes now and then (0: not yet)."""
+    moments = iter([csn(second, "3") if second else "" for second in seconds])
     servers: Any = SimpleNamespace(origin=lambda suffix, name: "3", vectors=lambda suffix: {"s3": {"3": next(moments)}})
     step: Any = SimpleNamespace(suffix=SUFFIX, server="s3")
     assert bool(list(hands.Initialise()._written_to(servers, step))) is written

@@ -6,7 +6,8 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,10 +20,11 @@ from hand_plans import recreate
 from mending_checks import model_of
 from planning_checks import AT, PLANS, check_plan, diagnosed_once, loaded, models, planned
 from planning_samples import ALL, MADE, OWN, agreement, case_of, server
-from slow_mending import Slow, Tie, World
+from slow_mending import Slow, Tie, World, fresh, unlike
 
 from workbench import Case, Problem
 from workbench.cli import main
+from workbench.diagnosing.closed_ways import LinkedPairs
 from workbench.diagnosing.diagnosis import situation_of
 from workbench.model import Finding, counted
 from workbench.repairs import planning
@@ -33,8 +35,12 @@ from workbench.repairs.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, St
 from workbench.repairs.rehearsal import Rehearsal
 from workbench.repairs.repairing import FINISHED, apply
 from workbench.rules import mending
+from workbench.rules.sending import SortedLog
+from workbench.rules.vectors import Span
 from workbench.systems import system_named
+from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.repairs.filling import Initialise
+from workbench.systems.ds389.rules.sending import ONCE, Sending
 
 show = system_named("ds389").show
 
@@ -368,14 +374,16 @@ def test_a_step_in_one_suffix_mends_nothing_in_another() -> None:
     assert len(not_mended(found, shown, taken)) == 1
 
 
-@pytest.mark.parametrize(("pending", "left"), [(0, 0), (1, 1)])
-def test_what_waited_for_a_record_waits_no_more_whatever_is_lost_for_good(pending: int, left: int) -> None:
-    """a waits for 4 changes and lacks 1 that nobody has: the steps bring the 4."""
+@pytest.mark.parametrize(("pending", "missing", "left"), [(0, 1, 0), (1, 1, 1), (0, 5, 1)])
+def test_what_waited_for_a_record_waits_no_more_whatever_is_lost_for_good(
+    pending: int, missing: int, left: int
+) -> None:
+    """a waits for 4 changes and lacks 1 that nobody has: the steps bring the 4, or they pass over them."""
     shown: Any = SimpleNamespace(links=[])
     found = [Finding("REINIT_REQUIRED", "error", "a waits", server="a", suffix="dc=one")]
     way = (Need("OWN_CHANGES_HIDDEN", "dc=one", "c"), "initialise-from-b")
     before = {("a", "dc=one"): {"missing": 1, "pending": 4}}
-    after = {("a", "dc=one"): {"missing": 1, "pending": pending}}
+    after = {("a", "dc=one"): {"missing": missing, "pending": pending}}
     assert len(not_mended(found, shown, Taken((way,), (), (), (), (), before, after, {}))) == left
 
 
@@ -488,3 +496,65 @@ def test_plans_of_whole_incidents(folder: str, asked: Callable[[Plan], Any], ans
     case = Case.create(tmp_path / "case")
     case.load([SHARED / "incidents" / folder])
     assert asked(planning.plan(case)) == answer
+
+
+@dataclass(frozen=True)
+class _ViewOfChain:
+    """What a way that fills servers looks at."""
+
+    suffix: str
+    model: Any
+    situation: Any
+    made_at: datetime = datetime(2026, 1, 2, tzinfo=UTC)
+    findings: tuple[Finding, ...] = ()
+
+
+def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
+    """a feeds hub h, h feeds hub g, g feeds the read-only r; h is filled, and the others are where they stay behind."""
+    at, feeds, suffix = [f"6600000{second}000000010000" for second in range(1, 9)], ["ah", "hg", "gr"], "dc=one"
+
+    def one(name: str, origin: str | None) -> mending.Server:
+        log = SortedLog(at, origin_of) if name != "r" else None
+        return mending.Server(name, origin, "G", {"1": Span(at[0], at[-1])}, log)
+
+    servers = {name: one(name, "1" if name == "a" else None) for name in "ahgr"}
+    pairs = [mending.Link(by, to, True) for by, to in feeds]
+    model = mending.LogModel(
+        [], servers, pairs, origin_of, fresh, rules=Sending, losing=lambda: Sending(ONCE), refuses=unlike
+    )
+    links = [
+        SimpleNamespace(
+            supplier=by,
+            consumer=to,
+            name=f"{by}-to-{to}",
+            suffix=suffix,
+            address=f"{to}:389",
+            enabled=True,
+            runs=True,
+            blocked=None,
+            failure=None,
+        )
+        for by, to in feeds
+    ]
+    replicas = [
+        SimpleNamespace(server=name, suffix=suffix, origin=server.origin, claims=True, evidence=())
+        for name, server in servers.items()
+    ]
+    topology = SimpleNamespace(
+        links=links, replicas=replicas, down=frozenset(), pulling=False, snapshot="1", system=system_named("ds389")
+    )
+    nothing = SimpleNamespace(stranded=[], contents=[], unknown=[], missing=[], pending=[], resets={}, reach={})
+    situation = SimpleNamespace(
+        topology=topology,
+        pairs=[],
+        verdicts=nothing,
+        linked=LinkedPairs(()),
+        statuses=dict,
+        replica=lambda *_: None,
+        rows=lambda *_, **__: iter(()),
+    )
+    view: Any = _ViewOfChain(suffix, model, situation)
+    way = Initialise()
+    draft = way._with_those_behind(view, way._draft(view, links[0], "h"), "h")
+    assert [step.server for step in draft.steps] == ["h", "g", "r"]
+    assert "no step of this way" not in draft.costs

@@ -382,3 +382,36 @@ def test_what_was_made_after_a_log_was_read_is_on_its_way(tmp_path: Path) -> Non
     planned = plan(case)
     assert not planned.steps
     assert any(one.startswith("7 changes are on their way to s2") for one in planned.open), planned.open
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_on_a_busy_mesh_a_link_is_switched_on_and_nobody_is_filled(back: bool, tmp_path: Path) -> None:
+    """s1 -> s3 -> s2, and back or not: the first link is off, and s1 made 11 and 12 after its log had been read."""
+    seen = {"s1": (12, 10), "s3": (8, 8), "s2": (5, 5)}
+    files: dict[str, Any] = {}
+    for name, (claimed, written) in seen.items():
+        made = [csn(second, 1) for second in range(1, written + 1)]
+        files |= {f"{name}.replica.ldif": replica(int(name[1]), elements(claims(r1=(1, claimed))))}
+        files |= {f"{name}.changelog.ldif": changelog(made)} | listening(name)
+    files["s1.access.log"] = "".join(answered(second, "uid=u,ou=people", csn(second, 1)) for second in range(1, 13))
+    files["s1.agreements.ldif"] = agreement("s1-to-s3", 38903, enabled=False)
+    files["s3.agreements.ldif"] = agreement("s3-to-s2", 38902) + agreement("s3-to-s1", 38901)
+    if back:
+        files["s2.agreements.ldif"] = agreement("s2-to-s3", 38903)
+    planned = plan(case_of(tmp_path, files))
+    assert [step.repair for step in planned.steps] == ["enable"]
+    on_the_way = [one.partition(" over links")[0] for one in planned.open if "on their way" in one]
+    assert on_the_way == ["3 changes are on their way to s2,"]
+
+
+def test_who_gets_nothing_behind_a_closed_link_is_sent_to_that_link(tmp_path: Path) -> None:
+    """s1 -> s3 runs, and s3 has yet to get what s1 made; s3 -> s2 is off."""
+    files: dict[str, Any] = {
+        "s1.agreements.ldif": agreement("s1-to-s3", 38903),
+        "s3.agreements.ldif": agreement("s3-to-s2", 38902, enabled=False) + agreement("s3-to-s1", 38901),
+    }
+    for name, last in (("s1", 10), ("s3", 5), ("s2", 5)):
+        files |= {f"{name}.replica.ldif": replica(int(name[1]), elements(claims(r1=(1, last))))} | listening(name)
+        files[f"{name}.changelog.ldif"] = changelog([csn(second, 1) for second in range(1, last + 1)])
+    (waits,) = (one for one in of("PENDING_CHANGES", findings(tmp_path, files)) if one["server"] == "s2")
+    assert [fix["repair"] for fix in waits["fix"]] == ["first do what is said of s3-to-s2"]

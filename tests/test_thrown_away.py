@@ -430,6 +430,80 @@ def test_an_entry_that_came_and_went_lacks_nowhere(
     assert {row["position"] for row in found["missing"]} == {csn(second, 1) for second in lacks}, about
 
 
+U, V, W = (f"uid={name},ou=people" for name in "uvw")
+Told = tuple[int, str, str, str]
+"""Second, entry, operation and position of a line of an access log."""
+
+
+def of_one_name(s1: list[Told], s2: list[Told], kept: list[str]) -> dict[str, Any]:
+    """What two servers did under a few names, and what the log of s2 keeps; all that s1 made is covered by its vector."""
+
+    def lines(mine: list[Told], own: str) -> str:
+        done = [*mine, (20 if own == "1" else 21, U, "MOD", csn(20, 1))]
+        return "".join(
+            answered(second, name, position, replicated=int(position[12:16], 16) != int(own), operation=what)
+            for second, name, what, position in done
+        )
+
+    ruv = elements(claims(r1=(1, 20), r2=(1, 5)))
+    return {
+        "s1.replica.ldif": replica(1, ruv),
+        "s2.replica.ldif": replica(2, ruv),
+        "s1.changelog.ldif": changelog([csn(20, 1)]),
+        "s2.changelog.ldif": changelog([csn(1, 1), *kept, csn(20, 1)]),
+        "s1.access.log": lines(s1, "1"),
+        "s2.access.log": lines(s2, "2"),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+
+
+SEVERAL = {
+    "another entry was renamed to the name, and deleted under it": of_one_name(
+        [
+            *((2, W, "ADD", csn(2, 1)), (3, V, "ADD", csn(3, 1)), (4, V, "DEL", csn(4, 1))),
+            *((6, W, "MODRDN", csn(6, 1)), (12, V, "DEL", csn(12, 1))),
+        ],
+        [(2, W, "ADD", csn(2, 1)), (6, W, "MODRDN", csn(6, 1))],
+        [csn(2, 1), csn(6, 1)],
+    ),
+    "another entry of the name was added, as no access log shows": of_one_name(
+        [(3, V, "ADD", csn(3, 1)), (4, V, "DEL", csn(4, 1)), (12, V, "DEL", csn(12, 1))], [], [csn(6, 1)]
+    ),
+    "both servers added one of the name, and the older one was deleted": of_one_name(
+        [(6, V, "ADD", csn(6, 1)), (7, V, "ADD", csn(5, 2)), (12, V, "DEL", csn(12, 1))],
+        [(5, V, "ADD", csn(5, 2)), (13, V, "DEL", csn(12, 1))],
+        [csn(5, 2), csn(12, 1)],
+    ),
+    "the deletion of the entry before came late": of_one_name(
+        [(1, V, "ADD", csn(1, 1)), (8, V, "DEL", csn(8, 1)), (10, V, "ADD", csn(10, 1)), (12, V, "DEL", csn(4, 2))],
+        [(2, V, "ADD", csn(1, 1)), (4, V, "DEL", csn(4, 2)), (9, V, "DEL", csn(8, 1))],
+        [csn(4, 2), csn(8, 1)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("about", "lacks"), [*zip(SEVERAL, (12, 12, 6, 10), strict=True)])
+def test_a_deletion_of_another_entry_of_that_name_tells_nothing(about: str, lacks: int, tmp_path: Path) -> None:
+    assert verdicts(tmp_path, SEVERAL[about], csn(lacks, 1))["s2"][0] == "missing"
+    found = diagnose(Case.open(tmp_path / "case"))
+    assert [(row["server"], row["position"]) for row in found["missing"]] == [("s2", csn(lacks, 1))]
+
+
+@pytest.mark.parametrize("fraction", [".000000000", ".500000000"])
+def test_what_a_source_took_in_the_second_in_which_it_filled_another_may_have_come_along(
+    fraction: str, tmp_path: Path
+) -> None:
+    files = folder(20, there=True)
+    files["s1.changelog.ldif"] = changelog([LATER], marks=[csn(12, 1)])
+    lines = [(6, csn(5, 1)), (21, LOST[0]), (21, LOST[1]), (41, LATER)]
+    told = [(second, answered(second, "uid=u,ou=people", position, replicated=True)) for second, position in lines]
+    files["s2.access.log"] = "".join(
+        line.replace(".000000000", fraction) if second == 21 else line for second, line in told
+    )
+    assert verdicts(tmp_path, files)["s1"][0] == "present"
+
+
 def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
     """Nobody has what s1 made and lost; what was saved of it was written again on s2, which waits for it by its vector."""
     files = held_back()
