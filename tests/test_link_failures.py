@@ -194,6 +194,23 @@ def test_a_read_only_consumer(tmp_path: Path) -> None:
     assert one["fix"] == loop["fix"]
 
 
+def test_no_link_to_a_consumer_that_takes_nothing_brings_anything(tmp_path: Path) -> None:
+    """s3 has it all and feeds s2, too: its last session broke off, as it does with a server that is busy with another one."""
+    changes = csn(5, 1), csn(6, 1)
+    log = "".join("".join(refused_change(second, one) for one in changes) for second in (9, 12, 15))
+    files = mesh(BROKEN_OFF, log, ended=None)
+    files["s3.changelog.ldif"] = files["s1.changelog.ldif"]
+    files["s3.replica.ldif"] = replica(3, elements(claims(r1=(1, 9))))
+    files["s3.agreements.ldif"] = with_status(agreement("also-to-s2", 38902), told(BROKEN_OFF))
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    first, second = of("LINK_FAILING", found["findings"])
+    assert {first["reason"], second["reason"]} == {"consumer_read_only"}
+    (also,) = (one for one in (first, second) if one["link"] == "also-to-s2")
+    assert "s2 takes no change of any supplier, as to-s2 shows" in also["summary"]
+    assert "on the way" not in headline(found) and "have not arrived at s2" in headline(found)
+
+
 def test_a_consumer_that_is_busy_because_it_refuses(tmp_path: Path) -> None:
     """Another supplier has it, and is refused the same change again and again."""
     changes = csn(5, 1), csn(6, 1)

@@ -103,7 +103,7 @@ FAULTS = [
     ),
     Fault(REHEARSAL, "        while end in single:", "        while False:", "a last that is not of the lot"),
     Fault(REHEARSAL, "if top >= span.high}", "if top >= span.low}", "who holds a stretch"),
-    Fault(REHEARSAL, " and position not in stored.marks)", ")", "marks are no changes"),
+    Fault(REHEARSAL, "if position in stored.marks:", "if False:", "marks are no changes"),
     Fault(REHEARSAL, "                ends.add(lot.last)\n", "                pass\n", "records of lots"),
     Fault(REHEARSAL, "link.enabled is not False, claims", "True, claims", "disabled agreements"),
     Fault(REHEARSAL, 'row.get("would_contact") is False and row', "False and row", "who believes its consumer up to date"),

@@ -66,6 +66,23 @@ def test_what_came_with_a_total_initialisation_was_never_logged(tmp_path: Path) 
     assert missed(tmp_path / "told-twice", holed, holed) == [csn(20, 1)]
 
 
+def test_a_log_that_ends_while_data_come_does_not_prove_that_they_lack_anything(tmp_path: Path) -> None:
+    cut = consumer(f"{TITLE}{stamp(10)} {OFFLINE}", [*range(13, 20), *range(21, 31)])
+    assert missed(tmp_path, cut) == [csn(20, 1)]
+
+
+def test_where_a_log_could_not_be_read_whole_nothing_is_lost_for_that(tmp_path: Path) -> None:
+    """The log of s1 ends in the middle of the record of 21; what follows, its vector claims, and c1 has yet to get it."""
+    files = consumer("", [])
+    files["c1.replica.ldif"] = replica(65535, elements(claims(r1=(1, 15))), flags=0)
+    whole, text = files["s1.changelog.ldif"], changelog([csn(second, 1) for second in range(1, 22)])
+    del files["c1.errors.log"], files["c1.access.log"]
+    for about, log in (("whole", whole), ("cut", text[: text.index(csn(21, 1)) + 6])):
+        (row,) = diagnose(case_of(tmp_path / about, files | {"s1.changelog.ldif": log}))["pending"]
+        assert row["gone"] == 0, about
+        assert (row["count"] > row["available"]) is (about == "cut")
+
+
 def test_what_was_logged_before_an_import_is_not_proven_and_not_missing(tmp_path: Path) -> None:
     seconds = [*range(1, 6), *range(7, 31)]
     assert missed(tmp_path / "imported", consumer(IMPORTED, seconds)) == [csn(6, 1)]
@@ -118,11 +135,17 @@ def test_who_cancelled_what_somebody_refused_may_not_have_it(sent: bool, tmp_pat
         (["replica_offline", "restore", "import_end"], [REPLACED, REPLACED]),
         (["replica_offline", "import_failed"], [REPLACED]),
         (["replica_offline", "import_end", "import_begin", "import_end"], [TOTAL, REPLACED]),
+        (["replica_offline"], [TOTAL]),
+        (["replica_offline", "import_begin"], [REPLACED]),
+        (["replica_offline", "replica_online"], []),
+        (["replica_offline", "starting"], []),
     ],
 )
 def test_what_replaced_the_data(codes: list[str], kinds: list[str]) -> None:
     rows = [{"at": _at(number), "code": code, "numbers": None} for number, code in enumerate(codes)]
-    assert [reset.kind for reset in resets(rows)] == kinds
+    found = resets(rows)
+    assert [reset.kind for reset in found] == kinds
+    assert all(reset.sure for reset in found) == (codes[-1] not in ("replica_offline", "import_begin"))
 
 
 def _at(second: int) -> datetime:

@@ -35,6 +35,9 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     in_time = sorted(rows.values(), key=lambda row: row["at"])
     several = any(evidence.of_several(one) for one in evidence.inputs if one.server == replica.server)
     logged = proving.resets(in_time, replica.suffix, stores_of(evidence.case.inputs, replica.server), several)
+    logged = [
+        one if one.sure or one.ended > one.began else _until_it_took_more(evidence, replica, one) for one in logged
+    ]
     found = [*logged]
     came = initialisations(evidence, replica)
     for _, began, ended in broken_off(evidence, replica):
@@ -45,6 +48,7 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
         if not any(one.kind == REPLACED and abs(one.began - began) < CLOCKS_APART for one in found):
             found.append(Reset(REPLACED, began, ended))
     for _, began, ended in came:
+        found = [one for one in found if one.sure or abs(one.began - began) >= CLOCKS_APART]
         if not any(reset.kind == TOTAL and abs(reset.began - began) < CLOCKS_APART for reset in found):
             found.append(Reset(TOTAL, began, ended))
     found.sort(key=lambda reset: reset.began)
@@ -56,3 +60,10 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
         # The log was made anew after all that is known: nobody says by what, and when.
         found.append(Reset(REPLACED, max(moments), max(moments)))
     return found
+
+
+def _until_it_took_more(evidence: Evidence, replica: Replica, reset: Reset) -> Reset:
+    """One whose end no line tells: it was over when the server took the next change, as far as its log shows that."""
+    where = (pc.field("outcome") == "applied") & (pc.field("at") > pa.scalar(reset.began, pa.timestamp("us", "UTC")))
+    first = pc.min(evidence.told("applied", ["at"], where, replica.server)["at"]).as_py()
+    return reset._replace(ended=first or reset.ended)

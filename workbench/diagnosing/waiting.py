@@ -221,8 +221,11 @@ class Waiting:
         """Up to where the log of the server that makes the changes of the origin was written when it was read.
 
         What it made later stands in no log, and is not lost for that. What is a minute older than its newest file should stand
-        there.
+        there. Where a log could not be read whole, what no log shows may stand in that part.
         """
+        logs = [one.replica.log for one in self.holders if one.replica.log is not None]
+        if any(one.rejected or one.why for one in logs):
+            return LOWEST
         makers = [one for one in self.holders if one.replica.origin == origin]
         if len(makers) != 1 or (log := makers[0].replica.log) is None:
             return HIGHEST

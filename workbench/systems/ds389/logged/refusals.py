@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from workbench.rules.link_failures import CONSUMER_READ_ONLY
 from workbench.systems.ds389.rules.own_attributes import OWN_NOTES
 from workbench.systems.ds389.rules.proving import touched
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
-    from workbench.fleet.topology import Replica, Topology
+    from workbench.fleet.topology import Link, Replica, Topology
+    from workbench.rules.link_failures import LinkFailure, LinkKey
 
 NOTES_REFUSED = "login_notes_refused"
 """The code of the lines in which a consumer says that it refuses what another server noted of failed logins."""
@@ -51,6 +54,24 @@ def reason_for_53(
     if not others:
         return LOGIN_NOTES, others
     return (READ_ONLY if consumer and not takes and len(others) > 1 else NOT_SAID), others
+
+
+def closed_to_all(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> dict[LinkKey, LinkFailure]:
+    """The other links to a consumer that takes no change at all, as one link to it shows: no session over these brings any."""
+    closed = {
+        (link.consumer, link.suffix): (link, told)
+        for link in links
+        if (told := found.get((link.supplier, link.suffix, link.name))) and told.reason == CONSUMER_READ_ONLY
+    }
+    more: dict[LinkKey, LinkFailure] = {}
+    for link in links:
+        key = link.supplier, link.suffix, link.name
+        blocked = key in found and found[key].blocks
+        if not blocked and link.enabled is not False and (link.consumer, link.suffix) in closed:
+            shown, told = closed[link.consumer, link.suffix]
+            says = f"{link.consumer} takes no change of any supplier, as {shown.name} shows: it answers like a backend with "
+            more[key] = replace(told, says=f"{says}nsslapd-readonly: on", attempts=None)
+    return more
 
 
 def only_notes(case: Case, positions: Collection[str]) -> set[str]:

@@ -91,12 +91,16 @@ def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = (
 
     A total initialisation ends with `Import complete` as an import does, but only an import says that it begins. At the
     default level of the log nothing else tells of a total initialisation than that the replica goes offline for it.
-    `offline`: when one began whose end these messages may tell.
+    `offline`: when one began whose end these messages may tell. Of one whose end they do not tell nobody knows what it brought.
     """
     found: list[Reset] = []
-    receiving = importing = logging = None
+    receiving = importing = logging = going_on = None
     for row in messages:
         at, code, step = row["at"], row["code"], dict(row["numbers"] or ()).get("step", "")
+        if code in ("total_receive", "replica_offline", "import_begin"):
+            going_on = going_on or at
+        elif code in ("import_end", "import_failed", "restore", "replica_online", "starting"):
+            going_on = None
         if code == "total_receive":
             receiving, importing = at, None
         elif code == "replica_offline":
@@ -125,6 +129,8 @@ def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = (
             else:
                 found.append(Reset(LOG_REPLACED, logging or at, at))
                 logging = None
+    if going_on is not None:
+        found.append(Reset(TOTAL if importing is None else REPLACED, going_on, going_on, sure=False))
     return found
 
 
