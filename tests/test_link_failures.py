@@ -211,6 +211,17 @@ def test_no_link_to_a_consumer_that_takes_nothing_brings_anything(tmp_path: Path
     assert "on the way" not in headline(found) and "have not arrived at s2" in headline(found)
 
 
+@pytest.mark.parametrize(("mine", "blocked"), [(BUSY, True), (FINE, False)])
+def test_clocks_that_are_too_far_apart_one_way_are_so_the_other_way(mine: str, blocked: bool, tmp_path: Path) -> None:
+    """s2 was turned away by s1 for its clock; the last attempt of s1 found s2 busy, or delivered."""
+    files = mesh(mine, ended=4)
+    skewed = "Error (2) Problem connecting to replica - too much time skew between replicas (excessive clock skew)"
+    files["s2.agreements.ldif"] = with_status(agreement("to-s1", 38901), told(skewed))
+    found = [one for one in findings(tmp_path, files) if one["code"] == "LINK_FAILING" and one["link"] == "to-s2"]
+    assert [one["reason"] for one in found] == (["clock_refused"] if blocked else [])
+    assert all("as to-s1 shows" in one["summary"] for one in found)
+
+
 def test_a_consumer_that_is_busy_because_it_refuses(tmp_path: Path) -> None:
     """Another supplier has it, and is refused the same change again and again."""
     changes = csn(5, 1), csn(6, 1)

@@ -71,6 +71,19 @@ def test_a_log_that_ends_while_data_come_does_not_prove_that_they_lack_anything(
     assert missed(tmp_path, cut) == [csn(20, 1)]
 
 
+FILLED = 'EXT oid="2.16.840.1.113730.3.5.6" name="replication-multisupplier-extop"'
+
+
+def test_the_log_of_operations_tells_of_a_filling_of_which_no_other_line_does(tmp_path: Path) -> None:
+    """The errors log begins after it."""
+    files = consumer(f"{TITLE}{stamp(14)} - INFO - slapd_daemon - slapd started.\n", [*range(13, 20), *range(21, 31)])
+    assert csn(12, 1) in missed(tmp_path / "without", files)
+    first, *others = files["c1.access.log"].splitlines(keepends=True)
+    entries = "".join(f"{stamp(second)} conn=7 op={second} {FILLED}\n" for second in (10, 11, 12))
+    files["c1.access.log"] = first + entries + "".join(others)
+    assert missed(tmp_path / "with", files) == [csn(20, 1)]
+
+
 def test_where_a_log_could_not_be_read_whole_nothing_is_lost_for_that(tmp_path: Path) -> None:
     """The log of s1 ends in the middle of the record of 21; what follows, its vector claims, and c1 has yet to get it."""
     files = consumer("", [])

@@ -21,6 +21,7 @@ import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +76,11 @@ class Input:
         """False for a file that is about other suffixes alone."""
         about = {suffix_above(top, self) for top in self.facts.get("suffixes", ())} if self.suffixes else set()
         return self.suffix in (None, suffix) and not (about - {None} and suffix not in about)
+
+    @property
+    def whole(self) -> bool:
+        """True if all of it could be read: what it does not show is not there."""
+        return not self.rejected and not self.why
 
     @property
     def accepted(self) -> int:
@@ -317,3 +323,15 @@ def suffix_above(target: str, one: Input) -> str | None:
     below, lower = system_named(one.kind.split(".", 1)[0]).below, target.lower()
     above = [suffix for suffix in one.suffixes if below and f"{below}{lower}".endswith(f"{below}{suffix.lower()}")]
     return max(above, key=len, default=None)
+
+
+SILENT, FILLING = "silent", "filling"
+"""Spans of time that a log of operations tells: in which it may have been off or of a form that tells nothing; in which the
+entries of a total initialisation came."""
+
+
+def spans_of(one: Input, fact: str) -> list[tuple[datetime, datetime]]:
+    """The spans of time of such a fact."""
+    spans = (span.partition("/") for span in one.facts.get(fact, ()))
+    told = datetime.fromisoformat
+    return [(told(begin).astimezone(UTC), told(end).astimezone(UTC)) for begin, _, end in spans]

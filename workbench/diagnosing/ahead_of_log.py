@@ -27,7 +27,7 @@ def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
         own = one.vector.get(one.origin or "")
         if one.origin is None or one.log is None or own is None or own.max is None:
             continue
-        if one.log.rejected or one.log.why:
+        if not one.log.whole:
             continue  # what could not be read may be the record
         logs = [
             log.facts.get("by_origin", {}).get(one.origin, {})

@@ -195,11 +195,6 @@ def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict
     return found
 
 
-def _whole(one: Input) -> bool:
-    """False if some entries of the file could not be read, and it does not tell which."""
-    return not one.rejected and not one.why
-
-
 # --- what is missing
 
 
@@ -235,7 +230,7 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
         for number, (replica, shows) in enumerate(servers) if held.entries else ():
             ranges = ranges_of(shown, replica)
             forgotten = now_at(case, shown, replica) - pulling.remember
-            lacked = held.lacked_by(number, ranges, forgotten, _whole(shows))
+            lacked = held.lacked_by(number, ranges, forgotten, shows.whole)
             whys = {
                 WHYS[int(lacked.why[place])]
                 for place in range(len(lacked))
@@ -272,7 +267,7 @@ class _Check:
         """These servers are compared from now on."""
         about = zip(servers, seen, forgotten, strict=True)
         self._groups.append(
-            [Claimant(one.snapshot, one.file, ranges, time, _whole(one)) for (_, one), ranges, time in about]
+            [Claimant(one.snapshot, one.file, ranges, time, one.whole) for (_, one), ranges, time in about]
         )
         self._parts += [part["path"] for _, one in servers for part in self._case.parts("states", one)]
 
@@ -361,7 +356,7 @@ class _Compared:
         self, servers: Sequence[tuple[Replica, Input]], seen: Sequence[Ranges], forgotten: Sequence[int], held: Shown
     ) -> None:
         for number, (replica, shows) in enumerate(servers):
-            lacked = held.lacked_by(number, seen[number], forgotten[number], _whole(shows))
+            lacked = held.lacked_by(number, seen[number], forgotten[number], shows.whole)
             if self.check:
                 self.check.add(number, held, lacked)
             self._missing(servers, held, replica, lacked[lacked.why == 0])

@@ -126,7 +126,7 @@ class Contents:
             parts = [part for part in self.evidence.parts_of(_TABLE, one) if part["table"] == _TABLE]
             claimed = self._with_own(replica, self._claimed(one), parts)
             # One that could not be read whole shows less than there was.
-            if parts and claimed and not one.rejected and not one.why:
+            if parts and claimed and one.whole:
                 moments = [at for at in map(self.evidence.system.moment, claimed.values()) if at]
                 exports.append(Export(parts, claimed, max(moments, default=None)))
         latest = max(exports, key=lambda export: max(export.claimed.values()), default=None)

@@ -295,8 +295,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             **_of_changes(key, rows),
             fix=(
                 *alike_first(situation, server, key[1]),
-                *source_first(situation, where, key[1]),
-                *fed_alone_first(situation, server, key[1]),
+                *(source_first(situation, where, key[1]) if held else ()),
+                *(fed_alone_first(situation, server, key[1]) if held else ()),
                 step(mend, never, by_hand or beware),
             ),
         )

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.collected.inputs import Input
+from workbench.collected.inputs import SILENT, Input, spans_of
 from workbench.diagnosing.initialisations import initialisations
 from workbench.diagnosing.resets import CLOCKS_APART, resets_of
 from workbench.diagnosing.twins import MissedChanges
@@ -196,18 +196,18 @@ class Proofs:
         return newest is None or newest >= since
 
     @cached_property
+    def _exports(self) -> list[Input]:
+        """The exports of this server's entries."""
+        mine = (one for one in self.evidence.inputs if one.server == self.replica.server)
+        return [one for one in mine if format_with(one.kind).evidence == "entry_state"]
+
+    @cached_property
     def _claimed_by_exports(self) -> dict[str, str]:
         return self._export_vector(None)
 
     def _export_vector(self, snapshot: str | None) -> dict[str, str]:
         """Origin -> up to where the vector in an export of this server's entries reaches, of one snapshot or of all."""
-        files = {
-            (one.snapshot, one.file)
-            for one in self.evidence.inputs
-            if one.server == self.replica.server
-            and format_with(one.kind).evidence == "entry_state"
-            and snapshot in (None, one.snapshot)
-        }
+        files = {(one.snapshot, one.file) for one in self._exports if snapshot in (None, one.snapshot)}
         claimed: dict[str, str] = {}
         for row in self.evidence.rows("vectors"):
             mine = (row["snapshot"], row["file"]) in files and row["suffix"] == self.replica.suffix
@@ -232,7 +232,8 @@ class Proofs:
         asked = np.array(
             [key <= claimed.get(self.names[o], "") for key, o in zip(keys, some.origin.tolist(), strict=True)]
         )
-        if not asked.any() or not (self._exports_count(self.since) and self._exports_count(self.perhaps)):
+        counts = self._exports_count(self.since) and self._exports_count(self.perhaps)
+        if not asked.any() or not counts or not all(one.whole for one in self._exports):
             return lacking
         columns, server = ["position", "entry", "attribute", "state"], self.replica.server
         others = {one.server for one in self.evidence.inputs} - {server}
@@ -436,7 +437,7 @@ class Proofs:
             self.evidence.told("applied", ["position", "at", "replicated"], where, one=one).to_pylist() if keys else []
         )
         # Until a span of silence ends, some lines are written and others are not.
-        silent = [begin for begin, end in _silent_in(one) if end > since]
+        silent = [begin for begin, end in spans_of(one, SILENT) if end > since]
         for number in np.flatnonzero(~some.within(named)).tolist():
             key, origin = keys[number], self.names[int(some.origin[number])]
             later = [
@@ -451,7 +452,7 @@ class Proofs:
 
     def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
         lacking = np.zeros(len(some), bool)
-        silent = _silent_in(one)
+        silent = spans_of(one, SILENT)
         asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
         named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
         # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
@@ -563,13 +564,6 @@ class Proofs:
             for row in rows.filter(pa.array(among(likeness(entry, text, self.proving), numbers))).to_pylist():
                 found |= missed.twins_of(row) if row["kind"] == "change" else set()
         return found
-
-
-def _silent_in(one: Input) -> list[tuple[datetime, datetime]]:
-    """The spans of time in which a log of operations may have been off, or of a form that tells nothing."""
-    spans = (span.partition("/") for span in one.facts.get("silent", ()))
-    told = datetime.fromisoformat
-    return [(told(begin).astimezone(UTC), told(end).astimezone(UTC)) for begin, _, end in spans]
 
 
 def changes_of(system: System, positions: pa.ChunkedArray) -> pa.Array:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.collected.inputs import stores_of
+from workbench.collected.inputs import FILLING, spans_of, stores_of
 from workbench.diagnosing.initialisations import broken_off, initialisations
 from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
@@ -51,6 +51,14 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
         found = [one for one in found if one.sure or abs(one.began - began) >= CLOCKS_APART]
         if not any(reset.kind == TOTAL and abs(reset.began - began) < CLOCKS_APART for reset in found):
             found.append(Reset(TOTAL, began, ended))
+    told = [row["at"] for row in in_time if row["code"] != proving.started]
+    mine = (one for one in evidence.inputs if one.server == replica.server)
+    for began, ended in (span for one in mine for span in spans_of(one, FILLING)):
+        # Whoever loses the lines of its errors log that tell of a filling, has those of its access log.
+        if not any(began - CLOCKS_APART < at < ended + CLOCKS_APART for at in told) and not any(
+            one.began - CLOCKS_APART < ended and began < one.ended + CLOCKS_APART for one in found
+        ):
+            found.append(Reset(TOTAL, began, ended, sure=False))
     found.sort(key=lambda reset: reset.began)
     replacing = [reset for reset in found if reset.kind in (REPLACED, TOTAL)]
     moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]

@@ -147,8 +147,7 @@ class Situation:
             for one in self.inputs
             if one.server == server and one.suffix in (None, suffix) and format_with(one.kind).evidence == "entry_state"
         ]
-        whole = exports and not any(one.rejected or one.why for one in exports)
-        if not whole:
+        if not exports or not all(one.whole for one in exports):
             return False
         if not any(self.case.parts("entry_states", one) for one in exports):
             return True

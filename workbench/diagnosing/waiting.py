@@ -224,7 +224,7 @@ class Waiting:
         there. Where a log could not be read whole, what no log shows may stand in that part.
         """
         logs = [one.replica.log for one in self.holders if one.replica.log is not None]
-        if any(one.rejected or one.why for one in logs):
+        if not all(one.whole for one in logs):
             return LOWEST
         makers = [one for one in self.holders if one.replica.origin == origin]
         if len(makers) != 1 or (log := makers[0].replica.log) is None:

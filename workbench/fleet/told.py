@@ -198,7 +198,7 @@ class Evidence:
         """True if the files of the server that makes the changes of the origin show what it made in that suffix about then."""
         origin = self.system.origin_of(key)
         for one in self.shown.replicas:
-            if (one.suffix, one.origin) != (suffix, origin) or one.log is None or one.log.rejected or one.log.why:
+            if (one.suffix, one.origin) != (suffix, origin) or one.log is None or not one.log.whole:
                 continue
             logged, last = one.log.facts.get("by_origin", {}).get(origin), one.vector.get(origin)
             if logged is None or key < logged["min"] or last is None or last.max is None:

@@ -45,6 +45,9 @@ _UPDATE_TAGS = np.array(sorted(UPDATES))
 # Start and end of a replication session (5.0 and since 7.1), and one entry of a total update
 _SESSION_OIDS = {f"2.16.840.1.113730.3.5.{last}" for last in (3, 5, 6, 12)}
 _SESSION_OID = re.compile(rb'EXT oid="2\.16\.840\.1\.113730\.3\.5\.(?:3|5|6|12)"')
+_FILLING_OID = "2.16.840.1.113730.3.5.6"
+_OF_ONE_FILLING = 60_000_000
+"""Microseconds between two entries of one total update at most; longer, and they are taken for two."""
 
 # What may stand behind `tag=N` of a result. Operation notes come before the CSN; what comes behind it is either
 # fields of known names or free text of the server (" - unknown object class ..."), which may quote anything.
@@ -77,6 +80,7 @@ class AccessLogReader:
         self._room = Room()
         self._internal: dict[str, tuple[str, str | None]] = {}
         self._changed: list[int] = []
+        self._filling: list[int] = []
         self._logins = Logins()
 
     def __call__(self, piece: Piece) -> Parsed:
@@ -94,6 +98,8 @@ class AccessLogReader:
         self._acknowledged.seen(facts["by_origin"])
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}
+        if filling := self._filled(batch.filling, piece.ended):
+            facts = {**facts, "filling": filling}
         tables = {"applied": applied} if applied.num_rows else {}
         return Parsed(
             len(lines),
@@ -101,6 +107,13 @@ class AccessLogReader:
             tables,
             {**facts, **self._logins.facts(piece.ended), **time_facts(times)},
         )
+
+    def _filled(self, entries: list[int], ended: bool) -> list[str]:
+        """From the first to the last entry of each total update of which no more can come."""
+        found = np.sort(np.array([*self._filling, *entries], np.int64))
+        runs = np.split(found, np.flatnonzero(np.diff(found) > _OF_ONE_FILLING) + 1) if len(found) else []
+        self._filling = [] if ended or not runs else runs.pop()[[0, -1]].tolist()
+        return [_span(run) for run in runs]
 
     def _silent(self, changed: list[int], times: Column) -> list[str]:
         """From each change of the server's settings to where the log went on: what was done in between may be in no line.
@@ -116,8 +129,7 @@ class AccessLogReader:
             else:
                 still.append(at)
         self._changed = still
-        spans = (time_facts(np.array(ends))["time"] for ends in found)
-        return [f"{span['min']}/{span['max']}" for span in spans]
+        return [_span(np.array(ends)) for ends in found]
 
     def _read_text(self, lines: Lines) -> tuple[Batch, Column]:
         if lines.unfinished and lines.usable[-1] and _misleads(lines.raw(len(lines) - 1)):
@@ -156,6 +168,8 @@ class AccessLogReader:
         closed = np.flatnonzero(stands(phrase, b"fd="))
         session = np.flatnonzero(stands(phrase, b"EXT oid="))
         session = session[np.array([_is_session(lines.raw(line)) for line in rows[session].tolist()], bool)]
+        entries = [line for line in rows[session].tolist() if _FILLING_OID.encode() in lines.raw(line)]
+        batch.filling = times[entries][times[entries] != NO_TIME].tolist()
         kinds = np.repeat([CONNECT, DISCONNECT, SESSION], [len(opened), len(closed), len(session)])
         chosen = np.concatenate((opened, closed, session))
         batch.events = np.column_stack((lines.offset(lines.starts[rows[chosen]]), conn[chosen], kinds))
@@ -254,6 +268,8 @@ class AccessLogReader:
                 events.append((offset, conn, DISCONNECT))
             elif word == "EXTENDED_OP" and value.get("oid") in _SESSION_OIDS:
                 events.append((offset, conn, SESSION))
+                if value["oid"] == _FILLING_OID and at != NO_TIME:
+                    batch.filling.append(at)
         batch.events = np.array(events, np.int64).reshape(-1, 3)
         numbers = np.array(requests, np.int64).reshape(-1, 3)
         batch.request_offset, batch.request_conn, batch.request_op = numbers.T
@@ -281,6 +297,12 @@ def _settings(lines: Lines) -> list[int]:
     times, _ = stamps(lines)
     chosen = [line for line in np.flatnonzero(times != NO_TIME).tolist() if _SETTING in lines.raw(line)]
     return [int(times[line]) for line in chosen]
+
+
+def _span(times: Column) -> str:
+    """From the first of these moments to the last."""
+    span = time_facts(times)["time"]
+    return f"{span['min']}/{span['max']}"
 
 
 def _is_session(raw: bytes) -> bool:

@@ -48,7 +48,7 @@ from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES_SAY,
     NOT_SAID,
     READ_ONLY,
-    closed_to_all,
+    closed_with,
     no_room,
     reason_for_53,
     refused_by,
@@ -121,7 +121,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         ends = [one for one in off if one.is_end_of(link, told)]
         if ends and link.enabled is not False and not (told and not_reached(told) and not link_begins(link, ends)):
             found[key] = off_at(ends, link, told)
-    return found | closed_to_all(shown.links, found)
+    return found | closed_with(shown.links, found)
 
 
 def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> dict[LinkKey, LinkFailure]:

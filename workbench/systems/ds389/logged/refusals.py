@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from workbench.rules.link_failures import CONSUMER_READ_ONLY
+from workbench.rules.link_failures import CLOCK_REFUSED, CONSUMER_READ_ONLY
 from workbench.systems.ds389.rules.own_attributes import OWN_NOTES
 from workbench.systems.ds389.rules.proving import touched
 
@@ -56,22 +56,35 @@ def reason_for_53(
     return (READ_ONLY if consumer and not takes and len(others) > 1 else NOT_SAID), others
 
 
-def closed_to_all(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> dict[LinkKey, LinkFailure]:
-    """The other links to a consumer that takes no change at all, as one link to it shows: no session over these brings any."""
-    closed = {
-        (link.consumer, link.suffix): (link, told)
-        for link in links
-        if (told := found.get((link.supplier, link.suffix, link.name))) and told.reason == CONSUMER_READ_ONLY
+def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> dict[LinkKey, LinkFailure]:
+    """Links that run no better than another one that fails, whatever their own last attempt ended with:
+
+    b -> h  where a -> h shows that h takes no change at all
+    a -> c  where c -> a shows that the clocks of both are too far apart, and the last attempt failed
+    """
+    failing = [(link, told) for link in links if (told := found.get(_key(link))) and told.blocks]
+    closed = {(link.consumer, link.suffix): (link, told) for link, told in failing if told.reason == CONSUMER_READ_ONLY}
+    apart = {
+        (link.supplier, link.consumer, link.suffix): (link, told)
+        for link, told in failing
+        if told.reason == CLOCK_REFUSED
     }
     more: dict[LinkKey, LinkFailure] = {}
     for link in links:
-        key = link.supplier, link.suffix, link.name
-        blocked = key in found and found[key].blocks
-        if not blocked and link.enabled is not False and (link.consumer, link.suffix) in closed:
-            shown, told = closed[link.consumer, link.suffix]
-            says = f"{link.consumer} takes no change of any supplier, as {shown.name} shows: it answers like a backend with "
-            more[key] = replace(told, says=f"{says}nsslapd-readonly: on", attempts=None)
+        own = found.get(_key(link))
+        if link.enabled is False or (own and own.blocks):
+            continue
+        if other := closed.get((link.consumer, link.suffix)):
+            says = f"{link.consumer} takes no change of any supplier, as {other[0].name} shows: it answers like a backend with "
+            more[_key(link)] = replace(other[1], says=f"{says}nsslapd-readonly: on", attempts=None)
+        elif own and (other := apart.get((str(link.consumer), link.supplier, link.suffix))):
+            says = f"the clocks are too far apart, as {other[0].name} shows"
+            more[_key(link)] = replace(other[1], says=says, attempts=None, since=None, fix=other[1].fix[:1])
     return more
+
+
+def _key(link: Link) -> LinkKey:
+    return link.supplier, link.suffix, link.name
 
 
 def only_notes(case: Case, positions: Collection[str]) -> set[str]:
