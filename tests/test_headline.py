@@ -49,6 +49,14 @@ def test_a_server_to_which_links_lead_alone_is_named(tmp_path: Path) -> None:
     assert told(tmp_path / "b", without(three(20, set()), "s3.replica", "s3.changelog")) == (said, INCONCLUSIVE)
 
 
+def test_a_server_whose_suffix_nobody_tells_stands_beside_the_others(tmp_path: Path) -> None:
+    """Of s1 a vector of a suffix and a log without one were read: its rows sort, though None and text do not."""
+    found = diagnose(loaded(tmp_path, ("now", three(20, set()))))
+    rows = [dict(row) for row in found["servers"]]
+    found["servers"] = [*rows, {**rows[0], "suffix": None}]
+    assert "of a suffix without a name only s1 was collected" in headline(found)
+
+
 def test_no_more_than_five_servers_are_named(tmp_path: Path) -> None:
     files = three(20, set()) | {f"t{number}.DOWN": "" for number in range(7)}
     said = "No change is known to be missing; t0, t1, t2, t3, t4 and 2 other servers could not be read."

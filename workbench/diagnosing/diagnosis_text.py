@@ -264,7 +264,7 @@ def _nothing_to_compare(found: Row) -> dict[str, Any]:
 def _alone(found: Row) -> list[dict[str, Any]]:
     """Suffixes of which one server alone tells what it has seen: nobody can say what it misses."""
     of: dict[str | None, list[str]] = {}
-    for name, suffix in sorted(set(collected(found))):
+    for name, suffix in sorted(set(collected(found)), key=lambda one: (one[0], one[1] or "")):
         of.setdefault(suffix, []).append(name)
     return [{"suffix": suffix, "on": names} for suffix, names in of.items() if len(names) == 1]
 
