@@ -389,12 +389,18 @@ def test_a_server_behind_a_hub_is_cleaned_by_itself() -> None:
     vectors = {"r": {"3": csn(5, "3")}}
     plan = {"a": csn(6, "3"), "r": csn(5, "3")}  # what a had came to r by a step before
     servers: Any = SimpleNamespace(
-        vectors=lambda suffix: vectors, planned=lambda suffix, name: {"3": plan[name]}, names=lambda suffix: [*plan]
-    )
+        vectors=lambda suffix: vectors, planned=lambda suffix, name: {"3": plan[name]}, names=lambda suffix: [*plan],
+        keeps_log=lambda suffix, name: False, version=lambda name: (3, 1, 2),
+    )  # fmt: skip
     step: Any = SimpleNamespace(suffix=SUFFIX, server="r", details={"origin": "3"})
     hand = hands.CleanHere()
     assert not list(hand.obstacles(servers, step, False)) and not hand.done(servers, step, {})
     assert list(hand.shortfall(servers, step, {})) == ["r still has 3 in its RUV"]
+    for version in ((2, 3, 1), None):
+        servers.version = lambda name, version=version: version
+        (crashes,) = hand.obstacles(servers, step, False)
+        assert "was seen to crash" in crashes
+    servers.version = lambda name: (3, 1, 2)
     vectors["r"] = {"3": csn(6, "3")}
     assert not list(hand.obstacles(servers, step, False))
     vectors["r"] = {"3": csn(7, "3")}

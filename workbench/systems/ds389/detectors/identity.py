@@ -15,7 +15,8 @@ from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suf
 from workbench.systems.ds389.detectors.slow_clocks import slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.native import replica_dn
-from workbench.systems.ds389.rules.cleaning import behind_hubs, clean_task
+from workbench.systems.ds389.rules.cleaning import CRASHES_ALONE, behind_hubs, clean_task, may_clean_itself
+from workbench.systems.ds389.versions import version_of
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -111,8 +112,14 @@ def _clean_the_dead(situation: Situation, server: str, suffix: str | None, origi
     words = ("repl-tasks", "cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", *(dead[:1] or ["ID"]))
     command = f"on a supplier: `dsconf INSTANCE {shlex.join(words)}`{' and so on' if dead[1:] else ''}"
     if server in behind_hubs(situation.topology, suffix):
-        task = f"`nsds5task: CLEANRUV{dead[0] if dead else 'ID'}` of {replica_dn(suffix or '')}"
-        command += f"; then on {server} itself, as no hub passes a cleaning on: {task}, with ldapmodify"
+        mine = situation.replica(server, suffix)
+        if may_clean_itself(bool(mine and mine.keeps_log), version_of(situation, server)):
+            task = f"`nsds5task: CLEANRUV{dead[0] if dead else 'ID'}` of {replica_dn(suffix or '')}"
+            command += f"; then on {server} itself, as no hub passes a cleaning on: {task}, with ldapmodify"
+        else:
+            command += (
+                f"; {server} keeps it until it is initialised again: no hub passes a cleaning on, and {CRASHES_ALONE}"
+            )
     return step(
         f"clean {which}, {command}",
         "a server that was given another replica ID leaves its old one in every RUV, and no restart takes it out",

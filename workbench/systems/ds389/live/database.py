@@ -5,7 +5,6 @@ Of LMDB (`mdb`) all databases of a server are one file, `data.mdb`; of Berkeley 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from workbench.model import Problem
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import suffix_named
 from workbench.systems.ds389.live.connection import BELOW, Connection
+from workbench.systems.ds389.versions import Version, version_in
 
 MDB, BDB = "mdb", "bdb"
 CHANGELOG, ENTRIES = "replication_changelog.db", "id2entry.db"
@@ -30,7 +30,6 @@ _TRIMMING = (
 )
 _PLUGINS = ("Multisupplier", "Multimaster")
 """What replication is called in the name of its plug-in: since 2.0, and before."""
-_VERSION = re.compile(r"389-Directory/(\d+)\.(\d+)\.(\d+)")
 _FIRST_WITHOUT_LOOP = (2, 3, 3)
 """Upstream #5661, fixed on 2 March 2023: in 2.3.3, 2.4.0 and everything after them; never in 2.0, 2.1 and 2.2."""
 
@@ -50,7 +49,7 @@ class Database:
 
     backend: str
     implementation: str | None
-    version: tuple[int, int, int] | None
+    version: Version | None
     folder: Path | None
     first_id: str | None = None
 
@@ -112,10 +111,9 @@ def database_of(server: Connection, suffix: str) -> Database:
     )
 
 
-def _version(server: Connection) -> tuple[int, int, int] | None:
+def _version(server: Connection) -> Version | None:
     (root,) = server.search("", attributes=("vendorVersion",))
-    found = _VERSION.match(root.text("vendorVersion") or "")
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    return version_in(root.text("vendorVersion"))
 
 
 def _backend(server: Connection, suffix: str) -> str:

@@ -24,6 +24,7 @@ from workbench.repairs.repairing import EndedBadly, PlanFailed, TurnedAway
 from workbench.systems.ds389.live.entries import entry_of
 from workbench.systems.ds389.live.entry_hands import ARRIVES, POLL, Add, Delete, Rewrite, last_own
 from workbench.systems.ds389.native import CREDENTIALS, ENABLED, REFRESH, delete
+from workbench.systems.ds389.rules.cleaning import CRASHES_ALONE, may_clean_itself
 
 if TYPE_CHECKING:
     from workbench.systems.ds389.live.planned import PlannedServers
@@ -449,6 +450,8 @@ class CleanHere(_Plain):
         now = self._now(servers, step) or ""
         if now > known:
             yield f"{step.server} has a change of {rid} up to {now}, the plan knows them to {known}: it is alive"
+        if not may_clean_itself(servers.keeps_log(step.suffix, step.server), servers.version(step.server)):
+            yield f"{step.server} keeps no changelog, and {CRASHES_ALONE}: initialise it instead"
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if its RUV does not have it."""

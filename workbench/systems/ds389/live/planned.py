@@ -21,6 +21,7 @@ from workbench.systems.ds389.live.entries import entry_of, values_of
 from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.reached import REPLICAS, Reached, host_named, known_as, server_at, vector_of
 from workbench.systems.ds389.rules.own_attributes import LOGINS
+from workbench.systems.ds389.versions import Version, version_in
 
 _REPLICA = "(objectClass=nsds5replica)"
 _ASKED = ("*", "nsds50ruv")
@@ -98,6 +99,14 @@ class PlannedServers:
         rows = vector_rows(replica.texts("nsds50ruv"), (), offset=0, kind="server", holder="")
         generation = next((row["generation"] for row in rows if row.get("generation")), None)
         return (None if origin in (None, READ_ONLY) else origin), generation
+
+    def keeps_log(self, suffix: str | None, name: str) -> bool:
+        """True for a server that keeps a changelog."""
+        return self._replica(suffix, name).text("nsDS5Flags") not in (None, "0")
+
+    def version(self, name: str) -> Version | None:
+        """The version of a server; None if it does not say."""
+        return version_in(self.setting(name, "", "vendorVersion"))
 
     def origin(self, suffix: str | None, name: str) -> str | None:
         """The origin of a server, as the plan knows it."""

@@ -31,8 +31,9 @@ from workbench.systems.ds389.repairs.evidence import (
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
 from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged
 from workbench.systems.ds389.repairs.unlike_links import list_conflict
-from workbench.systems.ds389.rules.cleaning import behind_hubs
+from workbench.systems.ds389.rules.cleaning import CRASHES_ALONE, behind_hubs, may_clean_itself
 from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
+from workbench.systems.ds389.versions import version_of
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
@@ -360,7 +361,15 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         effects=({"do": "forget", "origin": rid},),
         details={"records": records, "task": dn, "origin": rid, "behind": behind},
     )
-    steps = (step, *(_cleaning_here(view, rid, name) for name in behind))
+    here = [name for name in behind if _cleans_itself(view, name)]
+    steps = (step, *(_cleaning_here(view, rid, name) for name in here))
+    kept = [name for name in behind if name not in here]
+    costs = (
+        f"{listed(kept)} keep{'s' * (len(kept) == 1)} {rid} in the RUV until the next initialisation: hubs do not pass on that "
+        f"it was cleaned, and {CRASHES_ALONE}"
+        if kept
+        else ""
+    )
     says = f"clean replica ID {rid}{', without waiting for anybody' if force else ''}"
     load = "one pass over every changelog"
     if not on:
@@ -371,8 +380,13 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
             if lacking
             else "the clean without force is enough"
         )
-        return Draft("clean-by-force", says, steps, load=load, refused=refused)
-    return Draft("clean", says, steps, load=load)
+        return Draft("clean-by-force", says, steps, load=load, costs=costs, refused=refused)
+    return Draft("clean", says, steps, load=load, costs=costs)
+
+
+def _cleans_itself(view: View, server: str) -> bool:
+    known = view.model.servers.get(server)
+    return may_clean_itself(known is not None and known.log is not None, version_of(view.situation, server))
 
 
 def _cleaning_here(view: View, rid: str, server: str) -> Step:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Topology
+    from workbench.systems.ds389.versions import Version
 
 SELF, DIRECT, INDIRECT = "self", "direct", "indirect"
 WAITS, PROCEEDS, ABORT_WAITS, ABORT_ENDS = "waits", "proceeds", "abort_waits", "abort_ends"
@@ -84,6 +85,16 @@ def lost_by_cleaning(changes: Iterable[str], servers: Mapping[str, Server]) -> d
 def safe_to_clean(task: CleanTask, servers: Mapping[str, Server]) -> bool:
     """True if every server is there and has everything of the rid."""
     return all(server.online and server.covers(task.max_csn) for server in servers.values())
+
+
+CRASHES_ALONE = "2.3.1 was seen to crash when a read-only server is told to clean itself"
+_SURVIVES = (3, 1, 2)
+"""The first version of which a read-only server was seen to clean itself and to run on."""
+
+
+def may_clean_itself(keeps_log: bool, version: Version | None) -> bool:
+    """True if a server may be told to take a replica ID out of its own RUV (`CLEANRUV`): one without a changelog may crash."""
+    return keeps_log or (version is not None and version >= _SURVIVES)
 
 
 def behind_hubs(shown: Topology, suffix: str | None) -> list[str]:
