@@ -176,19 +176,21 @@ class Bench:
         assert_alike(self.mesh, self.names)
 
     def killed_after(self, steps: int) -> bool:
-        """Apply in a process of its own, and kill it when so many steps are done; False if it was refused."""
+        """Apply in a process of its own, and kill it when so many steps are done; False if it ended by itself: it says why."""
         planned = json.loads((self.case / "plan.json").read_text())
         targets = dict.fromkeys(step["server"] for step in planned["steps"])
         confirmed = [word for name in targets for word in ("--confirm", name)]
         code = "from workbench.cli import main; main()"
         words = [sys.executable, "-c", code, "apply", str(self.case), *self.servers, *confirmed]
         environment = {**os.environ, "PREFIX": str(self.mesh.prefix), "PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        journal = self.case / "journal.jsonl"
+        journal, said = self.case / "journal.jsonl", self.case / "said.log"
+        with open(said, "wb") as out:
+            process = subprocess.Popen(words, env=environment, stdout=out, stderr=subprocess.STDOUT)
         while process.poll() is None:
             if journal.exists() and journal.read_text().count('"what": "done"') >= steps:
                 process.kill()
             time.sleep(0.005)
+        print(said.read_text(errors="replace"))
         return process.returncode == -signal.SIGKILL
 
     def run(self, *words: str) -> Result:

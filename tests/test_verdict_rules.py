@@ -134,8 +134,8 @@ LOG_IMPORT = [
         (RESTORE, [(REPLACED, 10, 20)]),
         (LOG_IMPORT, [(LOG_REPLACED, 10, 20)]),
         (IMPORT[1:], [(REPLACED, 20, 20)]),  # the log begins in the middle: of whatever kind, it proves nothing
-        (IMPORT[:1], []),
-        (TOTAL_INIT[:1], []),  # it began and did not end
+        (IMPORT[:1], [(REPLACED, 10, 10)]),
+        (TOTAL_INIT[:1], [(TOTAL, 10, 10)]),  # it began, and nothing tells of its end
         ([message(5, "total_receive"), *IMPORT], [(REPLACED, 10, 20)]),  # one that broke off, then an import
         ([message(10, "total_receive"), message(20, "import_failed")], [(REPLACED, 10, 20)]),
         ([message(10, "import_begin"), message(20, "import_failed")], [(REPLACED, 10, 20)]),

@@ -238,6 +238,6 @@ def _of_this_entry(lines: Iterable[Line]) -> Iterator[Line]:
     born = ""
     for line in lines:
         _, what, position = line
-        if what != "delete" or position > born:
+        if what != "delete" or position >= born:
             yield line
         born = position if what == "add" else born

@@ -65,7 +65,7 @@ def arriving(
     for lack in model.pending() & running.held():
         coming.setdefault(lack.server, []).append(lack)
     newer = _newer(situation, running, suffix)
-    for name in sorted({*coming, *newer}):
+    for name in sorted({*coming, *newer} & waits.keys()):
         mine, (come, stay) = coming.get(name, []), newer.get(name, (0, 0))
         whole = len(mine) == sum(lack.server == name for lack in model.pending())
         if count := waits[name] - stay if whole else model.changes(mine) + come:

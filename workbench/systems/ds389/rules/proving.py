@@ -42,7 +42,9 @@ def resets(
         owner = row["suffix"] or owners.get(store_of(row))
         if owner in (None, suffix):
             (perhaps if several and owner is None and row["code"] in _OF_ONE else mine).append(row)
-    found = [*_told(mine), *(reset._replace(sure=False) for reset in _told(perhaps, _receiving(mine)))]
+    may_be = [reset._replace(sure=False) for reset in _told(perhaps, _receiving(mine))]
+    ended = {reset.began for reset in may_be if reset.ended > reset.began}
+    found = [*(reset for reset in _told(mine) if reset.sure or reset.began not in ended), *may_be]
     return sorted(found, key=lambda reset: reset.began)
 
 
