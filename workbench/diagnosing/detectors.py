@@ -193,8 +193,11 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
                 claimed.setdefault(row["origin"], []).append(row)
         for origin, rows in sorted(claimed.items()):
             servers = sorted({row["server"] for row in rows})
-            changes = sum(one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log)
-            held = f"logs still hold {counted(changes)} of it" if changes else "no log holds a change of it"
+            most = max(
+                (one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log),
+                default=0,
+            )
+            held = f"logs still hold up to {counted(most)} of it" if most else "no log holds a change of it"
             left = "" if shown.pulling else f"; {held}"
             yield Finding(
                 "DEAD_ORIGIN",
