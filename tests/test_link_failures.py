@@ -202,7 +202,9 @@ def test_no_link_to_a_consumer_that_takes_nothing_brings_anything(tmp_path: Path
     files["s3.changelog.ldif"] = files["s1.changelog.ldif"]
     files["s3.replica.ldif"] = replica(3, elements(claims(r1=(1, 9))))
     files["s3.agreements.ldif"] = with_status(agreement("also-to-s2", 38902), told(BROKEN_OFF))
-    case = case_of(tmp_path, files)
+    delivers = files | {"s3.agreements.ldif": with_status(agreement("also-to-s2", 38902), told(FINE, ended=20))}
+    assert [failure["link"] for failure in of("LINK_FAILING", findings(tmp_path / "delivers", delivers))] == ["to-s2"]
+    case = case_of(tmp_path / "breaks_off", files)
     found = diagnose(case)
     first, second = of("LINK_FAILING", found["findings"])
     assert {first["reason"], second["reason"]} == {"consumer_read_only"}

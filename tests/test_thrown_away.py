@@ -490,6 +490,14 @@ def test_a_deletion_of_another_entry_of_that_name_tells_nothing(about: str, lack
     assert [(row["server"], row["position"]) for row in found["missing"]] == [("s2", csn(lacks, 1))]
 
 
+def test_a_log_that_was_collected_twice_tells_of_no_second_entry(tmp_path: Path) -> None:
+    """A rotated copy of the access log of s1 holds the lines that the log itself holds as well."""
+    files = passing()
+    files["s1.access.rotated.log"] = files["s1.access.log"]
+    told = verdicts(tmp_path, files, csn(10, 1))
+    assert told["s2"] == ("present", "deleted_since")
+
+
 @pytest.mark.parametrize("fraction", [".000000000", ".500000000"])
 def test_what_a_source_took_in_the_second_in_which_it_filled_another_may_have_come_along(
     fraction: str, tmp_path: Path

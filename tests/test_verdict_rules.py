@@ -105,6 +105,14 @@ def test_resets_of_two_suffixes_are_told_apart() -> None:
     # Two are offline: whose import ends is not told, nor whether it was the one that came from another server.
     both = of(A, message(0, "replica_offline")) + filled
     assert [(one.kind, one.sure) for one in resets(both, A, {}, True)] == [(TOTAL, False)]
+    again = [*both, *of(A, message(20, "replica_offline"))]
+    assert [(reset.kind, reset.began, reset.sure) for reset in resets(again, A, {}, True)] == [
+        (TOTAL, NOON, False),
+        (TOTAL, NOON + timedelta(seconds=20), False),
+    ]
+    received = of(A, message(0, "total_receive"), message(1, "replica_offline"))
+    received += of(B, message(2, "replica_offline")) + of(None, message(5, "import_end", backend="ipaca"))
+    assert [(reset.kind, reset.sure) for reset in resets(received, A, {}, True)] == [(TOTAL, False)]
     restored = of(None, message(1, "restore", step="Restore finished"))
     assert [one.sure for suffix in (A, B) for one in resets(restored, suffix, {}, True)] == [True, True]
 

@@ -108,7 +108,7 @@ def _done(
 ) -> dict[str, dict[str, list[Line]]]:
     """Name of an entry in small letters -> server -> what its log shows that was done under this name, in the order of time.
 
-    Of what a server did up to `since` nothing is told.
+    What a server did up to `since` is left out. A log that was collected twice holds each line twice: it counts once.
     """
     names = pa.array(sorted({target.lower() for target in targets}), pa.string())
     where = (
@@ -120,10 +120,16 @@ def _done(
             if row["at"] > (since or {}).get(server, _EVER):
                 of_name = done.setdefault(row["target"].lower(), {})
                 of_name.setdefault(server, []).append((row["at"], row["operation"], row["position"] or ""))
-    for lines in done.values():
-        for mine in lines.values():
-            mine.sort(key=lambda line: line[0])
-    return done
+    return {name: {server: _each_once(lines) for server, lines in servers.items()} for name, servers in done.items()}
+
+
+def _each_once(lines: Iterable[Line]) -> list[Line]:
+    """These lines in the order of time, each operation once: what has no position is told apart by its time."""
+    first: dict[tuple[str, str, datetime | None], Line] = {}
+    for line in sorted(lines, key=lambda line: line[0]):
+        at, operation, position = line
+        first.setdefault((operation, position, None if position else at), line)
+    return [*first.values()]
 
 
 def _added_before(done: Mapping[str, Mapping[str, Sequence[Line]]], target: str, position: str) -> str | None:

@@ -71,7 +71,7 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
 
 
 def _until_it_took_more(evidence: Evidence, replica: Replica, reset: Reset) -> Reset:
-    """One whose end no line tells: it was over when the server took the next change, as far as its log shows that."""
+    """One whose end no line tells: it was over before the server took the next change, as far as its log shows that."""
     where = (pc.field("outcome") == "applied") & (pc.field("at") > pa.scalar(reset.began, pa.timestamp("us", "UTC")))
     first = pc.min(evidence.told("applied", ["at"], where, replica.server)["at"]).as_py()
-    return reset._replace(ended=first or reset.ended)
+    return reset._replace(ended=first - timedelta(microseconds=1)) if first else reset

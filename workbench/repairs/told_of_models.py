@@ -67,7 +67,7 @@ def arriving(
     newer = _newer(situation, running, suffix)
     for name in sorted({*coming, *newer} & waits.keys()):
         mine, (come, stay) = coming.get(name, []), newer.get(name, (0, 0))
-        whole = len(mine) == sum(lack.server == name for lack in model.pending())
+        whole = bool(mine) and len(mine) == sum(lack.server == name for lack in model.pending())
         if count := waits[name] - stay if whole else model.changes(mine) + come:
             yield name, count
 
@@ -83,7 +83,8 @@ def _newer(situation: Situation, running: Model, suffix: str | None) -> dict[str
         tops = (replicas[name].top(row["origin"]) for name in feeding - {server} if name in replicas)
         come, stay = found.get(server, (0, 0))
         count = row["count"] - row["available"]
-        comes = max(tops, default="") >= (system.typed(row["last"]) or "")
+        newest = system.typed(row["last"])
+        comes = bool(newest) and max(tops, default="") >= str(newest)
         found[server] = (come + count, stay) if comes else (come, stay + count)
     return found
 

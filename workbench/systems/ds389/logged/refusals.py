@@ -57,10 +57,10 @@ def reason_for_53(
 
 
 def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> dict[LinkKey, LinkFailure]:
-    """Links that run no better than another one that fails, whatever their own last attempt ended with:
+    """Links whose own last attempt failed for a while, and that run no better than another one that fails:
 
     b -> h  where a -> h shows that h takes no change at all
-    a -> c  where c -> a shows that the clocks of both are too far apart, and the last attempt failed
+    a -> c  where c -> a shows that the clocks of both are too far apart
     """
     failing = [(link, told) for link in links if (told := found.get(_key(link))) and told.blocks]
     closed = {(link.consumer, link.suffix): (link, told) for link, told in failing if told.reason == CONSUMER_READ_ONLY}
@@ -72,12 +72,12 @@ def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> 
     more: dict[LinkKey, LinkFailure] = {}
     for link in links:
         own = found.get(_key(link))
-        if link.enabled is False or (own and own.blocks):
+        if own is None or own.blocks or link.enabled is False:
             continue
         if other := closed.get((link.consumer, link.suffix)):
             says = f"{link.consumer} takes no change of any supplier, as {other[0].name} shows: it answers like a backend with "
             more[_key(link)] = replace(other[1], says=f"{says}nsslapd-readonly: on", attempts=None)
-        elif own and (other := apart.get((str(link.consumer), link.supplier, link.suffix))):
+        elif other := apart.get((str(link.consumer), link.supplier, link.suffix)):
             says = f"the clocks are too far apart, as {other[0].name} shows"
             more[_key(link)] = replace(other[1], says=says, attempts=None, since=None, fix=other[1].fix[:1])
     return more

@@ -385,8 +385,8 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
 
 
 def _cleans_itself(view: View, server: str) -> bool:
-    known = view.model.servers.get(server)
-    return may_clean_itself(known is not None and known.log is not None, version_of(view.situation, server))
+    replica = view.situation.replica(server, view.suffix)
+    return may_clean_itself(bool(replica and replica.keeps_log), version_of(view.situation, server))
 
 
 def _cleaning_here(view: View, rid: str, server: str) -> Step:

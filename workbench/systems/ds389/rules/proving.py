@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -33,7 +33,7 @@ def resets(
     """
     rows = list(messages)
     if suffix is None:  # nobody knows what the server holds
-        return _told(rows)
+        return sorted([*_told(rows), *_unended(rows)], key=lambda reset: reset.began)
     several = several or any(row["suffix"] not in (None, suffix) for row in rows)
     owners = owners_of(rows, stores) if several else {}
     mine: list[Mapping[str, Any]] = []
@@ -43,8 +43,8 @@ def resets(
         if owner in (None, suffix):
             (perhaps if several and owner is None and row["code"] in _OF_ONE else mine).append(row)
     may_be = [reset._replace(sure=False) for reset in _told(perhaps, _receiving(mine))]
-    ended = {reset.began for reset in may_be if reset.ended > reset.began}
-    found = [*(reset for reset in _told(mine) if reset.sure or reset.began not in ended), *may_be]
+    both = sorted([*mine, *perhaps], key=lambda row: row["at"])
+    found = [*_told(mine), *may_be, *_unended(both)]
     return sorted(found, key=lambda reset: reset.began)
 
 
@@ -93,17 +93,15 @@ def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = (
 
     A total initialisation ends with `Import complete` as an import does, but only an import says that it begins. At the
     default level of the log nothing else tells of a total initialisation than that the replica goes offline for it.
-    `offline`: when one began whose end these messages may tell. Of one whose end they do not tell nobody knows what it brought.
+    `offline`: when one began whose end these messages may tell.
     """
     found: list[Reset] = []
-    receiving = importing = logging = going_on = None
+    receiving = importing = logging = None
     for row in messages:
         at, code, step = row["at"], row["code"], dict(row["numbers"] or ()).get("step", "")
-        if code in ("total_receive", "replica_offline", "import_begin"):
-            going_on = going_on or at
-        elif code in ("import_end", "import_failed", "restore", "replica_online", "starting"):
-            going_on = None
-        if code == "total_receive":
+        if code == "starting":
+            receiving = importing = None
+        elif code == "total_receive":
             receiving, importing = at, None
         elif code == "replica_offline":
             receiving = receiving or at
@@ -131,9 +129,22 @@ def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = (
             else:
                 found.append(Reset(LOG_REPLACED, logging or at, at))
                 logging = None
-    if going_on is not None:
-        found.append(Reset(TOTAL if importing is None else REPLACED, going_on, going_on, sure=False))
     return found
+
+
+def _unended(messages: Iterable[Mapping[str, Any]]) -> Iterator[Reset]:
+    """The replacements that began and of which no message tells the end: the log ends, or the server started again meanwhile."""
+    began, kind = None, TOTAL
+    for row in messages:
+        code = row["code"]
+        if code in ("total_receive", "replica_offline", "import_begin"):
+            began, kind = began or row["at"], REPLACED if code == "import_begin" else kind
+        elif code in ("import_end", "import_failed", "restore", "replica_online", "starting"):
+            if began and code == "starting":
+                yield Reset(kind, began, row["at"], sure=False)
+            began, kind = None, TOTAL
+    if began:
+        yield Reset(kind, began, began, sure=False)
 
 
 _OF_THE_WRITER = frozenset(
