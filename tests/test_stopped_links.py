@@ -1,0 +1,180 @@
+"""Links that do not run though their status is green: outside their schedule, waiting, or stopped until somebody acts."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from detector_samples import findings, of, with_status, zulu
+from link_samples import (
+    BUSY,
+    DISABLED_BEFORE,
+    FINE,
+    NEVER_YET,
+    NO_REPLICA,
+    REFUSED_LOGIN,
+    failing,
+    line,
+    mesh,
+    told,
+)
+from mesh_samples import SUFFIX, agreement, case_of, csn
+
+from workbench.diagnosing.diagnosis import diagnose, situation_of
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.failing_links import _oldest
+from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
+from workbench.systems.ds389.rules.link_reasons import opens_at
+
+_WEDNESDAY = "2026-11-25 06:30"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "opens"),
+    [
+        (None, _WEDNESDAY),
+        ("*", _WEDNESDAY),
+        ("0000-2359 0123456", _WEDNESDAY),
+        ("0600-0630 3", _WEDNESDAY),
+        ("0600-0629 3", "2026-12-02 06:00"),
+        ("0700-0800 0123456", "2026-11-25 07:00"),
+        ("0300-0305 0", "2026-11-29 03:00"),
+        ("0300-0305 0; 2200-2300 3", "2026-11-25 22:00"),
+        ("at night", _WEDNESDAY),
+    ],
+)
+def test_when_a_schedule_opens(schedule: str | None, opens: str) -> None:
+    assert opens_at(schedule, datetime.fromisoformat(_WEDNESDAY)) == datetime.fromisoformat(opens)
+
+
+@pytest.mark.parametrize(("zone", "opens"), [("+0000", "2024-03-24 23:00 UTC"), ("+0530", "2024-03-24 17:30 UTC")])
+def test_a_closed_schedule_in_the_time_zone_of_the_log(zone: str, opens: str, tmp_path: Path) -> None:
+    files = mesh(
+        FINE, line(9, "INFO - main - x").replace("+0000", zone), "nsds5replicaupdateschedule: 2300-2330 0123456\n"
+    )
+    one = failing(tmp_path, files)
+    assert (one["reason"], one["severity"], one["waiting"]) == ("schedule_closed", "warning", 5)
+    assert f"it opens at {opens}" in one["summary"] and not one["assumes"]
+
+
+def test_a_closed_schedule_where_nothing_tells_the_time_zone(tmp_path: Path) -> None:
+    one = failing(tmp_path, mesh(FINE, "", "nsds5replicaupdateschedule: 2300-2330 0123456\n"))
+    assert one["assumes"] == ["clock_in_utc"] and "if the clock of the server runs in UTC" in one["summary"]
+
+
+# --- agreements that have stopped, and whose status does not say so
+
+
+def _about(second: float, text: str, function: str) -> str:
+    return line(second, f'ERR - NSMMReplicationPlugin - {function} - agmt="cn=to-s2" (localhost:38902): {text}')
+
+
+_SKEWED = (
+    "Unable to acquire replica: Excessive clock skew between the supplier and the consumer. Replication is aborting."
+)
+_STOPPED = "Incremental update failed and requires administrator action"
+
+
+@pytest.mark.parametrize(("pause", "code"), [("36000", 0), ("60", 0), ("36000", 49), ("", 0)])
+def test_a_link_that_was_told_to_wait_between_sessions_does_not_run(pause: str, code: int, tmp_path: Path) -> None:
+    """Seen on 2.3.1: it slept for ten hours behind a green status."""
+    more = f"nsds5ReplicaSessionPauseTime: {pause}\n" if pause else ""
+    said = "ERR - NSMMReplicationPlugin - replica_config_modify - something of that time"
+    case = case_of(tmp_path, mesh(REFUSED_LOGIN if code else FINE, line(400, said), more))
+    found = of("LINK_FAILING", diagnose(case)["findings"])
+    waits = pause == "36000" and not code
+    assert [one["reason"] for one in found] == (["schedule_closed"] if waits else ["bind_refused"] if code else [])
+    for one in found if waits else ():
+        assert "it waits 36,000 s between sessions (nsds5ReplicaSessionPauseTime)" in one["summary"]
+        assert "--session-pause-time 0 to-s2" in one["fix"][0]["repair"]
+        assert "5 changes have not arrived at s2: the link to-s2 does not run (waits between sessions)" in headline(
+            diagnose(case)
+        )
+
+
+def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_path: Path) -> None:
+    log = _about(9, _SKEWED, "acquire_replica") + _about(9, _STOPPED, "repl5_inc_run")
+    one = failing(tmp_path / "stopped", mesh(NEVER_YET, log, ended=None))
+    assert (one["reason"], one["severity"], one["waiting"]) == ("clock_refused", "error", 5)
+    assert "has stopped until somebody acts" in one["summary"]
+    started = line(20, "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38901 for LDAP requests")
+    starting = line(8, "INFO - main - 389-Directory/2.3.1 B2024.056.0000 starting up")
+    assert of("LINK_FAILING", findings(tmp_path / "starting", mesh(NEVER_YET, starting + log + started, ended=None)))
+    assert not of("LINK_FAILING", findings(tmp_path / "restarted", mesh(NEVER_YET, log + started, ended=None)))
+    assert not of("LINK_FAILING", findings(tmp_path / "later", mesh(FINE, log, ended=12)))
+    assert not of("LINK_FAILING", findings(tmp_path / "poked", mesh(DISABLED_BEFORE, log)))
+
+
+def test_a_refused_clock_is_dated_by_lines_about_clocks(tmp_path: Path) -> None:
+    """Another failure before it ended by itself: it is no part of this one."""
+    status = "Error (8) Replication error acquiring replica: "
+    status += "Unable to obtain current CSN. Replication is aborting. (internal error)"
+    timed_out = "Unable to receive the response for a startReplication extended operation "
+    timed_out += "to consumer (Timed out). Will retry later."
+    log = _about(5, timed_out, "acquire_replica") + _about(9, _SKEWED, "acquire_replica")
+    one = failing(tmp_path, mesh(status, log, ended=None))
+    assert one["reason"] == "clock_refused"
+    assert one["since"].startswith(zulu_text(9)) and "its log shows 1 failed attempt" in one["summary"]
+
+
+def zulu_text(second: float) -> str:
+    moment = zulu(second)
+    return f"{moment[:4]}-{moment[4:6]}-{moment[6:8]}T{moment[8:10]}:{moment[10:12]}:{moment[12:14]}"
+
+
+def test_a_session_that_the_consumer_refused_is_not_blamed_on_the_address(tmp_path: Path) -> None:
+    status = "Error (11) Replication error acquiring replica: Unable to acquire replica: the replica has the same Replica ID as "
+    one = failing(tmp_path, mesh(f"{status}this one. Replication is aborting. (duplicate replica ID detected)"))
+    # Both were collected, and have two IDs.
+    assert "its own entry shows another one" in one["summary"]
+    assert "look into the errors log of s2" in one["fix"][0]["repair"]
+    (fix, *_) = fixes_of("refused", Agreement("x", "s1", "s2", SUFFIX, "s2:389", answered=11))
+    assert "another replica ID" in str(fix["repair"])
+    assert not any("--host" in fix["repair"] for fix in one["fix"])
+
+
+def test_a_change_that_was_made_by_a_clock_ahead_has_no_age(tmp_path: Path) -> None:
+    situation, _ = situation_of(case_of(tmp_path, mesh(REFUSED_LOGIN)))
+    read = datetime.fromisoformat(f"{zulu_text(60)}+00:00")
+    assert _oldest(situation, {"to_send": {"1": {"first": csn(3 * 86400, 1)}}}, read) is None
+    assert _oldest(situation, {"to_send": {"1": {"first": csn(20, 1)}}}, read) == timedelta(seconds=40)
+
+
+def test_lines_of_one_name_are_of_the_agreement_whose_status_says_the_same(tmp_path: Path) -> None:
+    """The lines do not name the suffix: one stop, and one agreement of that name that has failed by its status."""
+    entry = agreement("to-s2", 38902, host="localhost")
+    skewed = told(
+        "Error (2) Replication error acquiring replica: fatal error - too much time skew between replicas (excessive clock skew)"
+    )
+    twin = entry.replace(SUFFIX, "o=second").replace("dc\\3Dexample\\2Cdc\\3Dcom", "o\\3Dsecond")
+    assert twin != entry
+    files = mesh(FINE, _about(9, _SKEWED, "acquire_replica") + _about(9, _STOPPED, "repl5_inc_run"))
+    files["s1.agreements.ldif"] = with_status(entry, skewed) + "\n" + with_status(twin, told(FINE))
+    found = of("LINK_FAILING", findings(tmp_path, files))
+    assert [one["suffix"] for one in found] == [SUFFIX]
+
+
+def test_a_stop_is_said_of_no_agreement_whose_name_another_suffix_has(tmp_path: Path) -> None:
+    """Two have stopped, and of one of these names there is another one, which failed: nobody knows which of the two stopped."""
+
+    def stopped(name: str) -> str:
+        lines = _about(9, _SKEWED, "acquire_replica") + _about(9, _STOPPED, "repl5_inc_run")
+        return lines.replace("to-s2", name)
+
+    def entry(name: str, sentence: str, suffix: str = SUFFIX) -> str:
+        return with_status(agreement(name, 38902, suffix=suffix), told(sentence, ended=None))
+
+    names = [entry("m1", NEVER_YET), entry("m2", NEVER_YET), entry("m2", BUSY, "o=second")]
+    files = mesh(FINE, stopped("m1") + stopped("m2")) | {"s1.agreements.ldif": "\n".join(names)}
+    said = {one["summary"] for one in of("LINK_FAILING", findings(tmp_path / "failing", files))}
+    assert ["m1" in one for one in said if "has stopped" in one] == [True]
+    files["s1.agreements.ldif"] = entry("m2", NEVER_YET) + "\n" + entry("m2", NEVER_YET, "o=second")
+    assert not of("LINK_FAILING", findings(tmp_path / "quiet", files))
+
+
+def test_a_suffix_that_is_replicated_again_needs_another_attempt_and_no_initialisation(tmp_path: Path) -> None:
+    """s2 refused the session when it did not replicate; since then it does, and its RUV was collected."""
+    one = failing(tmp_path, mesh(NO_REPLICA))
+    assert "did not replicate this suffix when it was asked" in one["summary"] and "does now" in one["summary"]
+    assert "initialise" not in str(one["fix"]) and "repl-agmt poke" in one["fix"][0]["repair"]
