@@ -104,7 +104,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
         snapshot="1",
         system=SimpleNamespace(typed=lambda position: position, moment=lambda position: None),
         replicas=[
-            SimpleNamespace(server=one.name, suffix=SUFFIX, origin=servers[one.name].origin, claims=True)
+            SimpleNamespace(server=one.name, suffix=SUFFIX, origin=servers[one.name].origin, claims=True, vector={})
             for one in fleet.servers.values()
         ],
     )
@@ -321,7 +321,7 @@ def initialise() -> Repair:
     view = view_of(fleet, excluded="memberOf", stranded=stranded)
     for name, one in view.model.servers.items():
         one.holds = {0} if name == "s3" else {1}
-    nobody_cut_off = SimpleNamespace(cut=frozenset())
+    nobody_cut_off = SimpleNamespace(cut=frozenset(), unsaid=frozenset())
     with evidence({}, {}), patch.object(filling, "achieved", lambda model, effects: (nobody_cut_off, model)):
         steps = draft_of(Initialise().propose(view, need(HIDDEN)))
     assert [step.repair for step in steps] == ["save", "enable", "initialise", "task"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from detector_samples import of, plain_line
-from entry_samples import answered
+from entry_samples import answered, entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
@@ -112,3 +112,47 @@ def test_whom_no_cleaning_reaches_is_known_by_the_links() -> None:
     assert behind_hubs(shown("ar", ("a", "h"), ("h", "r")), SUFFIX) == ["r"]
     assert behind_hubs(shown("ahgr", ("a", "h"), ("h", "g"), ("g", "r")), SUFFIX) == ["g", "r"]
     assert behind_hubs(shown("ah", ("a", "h")), SUFFIX) == []
+
+
+def test_what_its_entries_show_it_had(tmp_path: Path) -> None:
+    """The access log names one of the two, the collected entries of s1 carry the other one."""
+    files = folder()
+    mine = elements(claims(r1=(1, 50), r2=(1, 50)))
+    files["s1.entries.ldif"] = export(mine, [entry("uid=u,ou=people", 1, f"mail;vucsn-{NOT_NAMED}: a@example.com")])
+    case = case_of(tmp_path, files)
+    assert told(case, HAD) == told(case, NOT_NAMED) == ("present", "applied")
+    assert not [row for row in diagnose(case)["unknown"] if row["server"] == "s1"]
+
+
+def test_records_of_an_origin_that_all_others_cleaned_are_stranded_on_nobody(tmp_path: Path) -> None:
+    """Of the read-only s2 only its changelog as a hub still has them: every server had them."""
+    files = folder()
+    files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(1, 50), r2=(1, 50))), flags=1)
+    files["s2.changelog.ldif"] = changelog([csn(1, 1), HAD, NOT_NAMED, csn(50, 1), csn(50, 2)])
+    found = diagnose(case_of(tmp_path, files))
+    assert not found["stranded"] and not of("STRANDED_CHANGE", found["findings"])
+
+
+DROPS = "NSMMReplicationPlugin - multisupplier_extop_cleanruv - CleanAllRUV Task - Successfully cleaned rid(9)."
+
+
+def test_only_what_was_made_since_the_cleaning_waits_for_a_server_that_drops_the_origin(tmp_path: Path) -> None:
+    """The replica came back, and makes changes; s1, which is read-only and cleaned the ID, has what it took before."""
+    last = csn(40, 9)
+    own = {"r2": (1, 2)}
+    files: dict[str, Any] = {
+        "s1.replica.ldif": replica(65535, elements(claims(**own)), flags=0),
+        "s1.errors.log": plain_line(20, f"INFO - {DROPS}"),
+        "s1.access.log": answered(3, "uid=u,ou=people", HAD, replicated=True),
+        "s2.replica.ldif": replica(2, elements({**claims(**own), 9: (HAD, last)})),
+        "s2.changelog.ldif": changelog([csn(1, 2), csn(2, 2), HAD, NOT_NAMED, last]),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+        "s9.replica.ldif": replica(9, elements({**claims(**own), 9: (HAD, last)})),
+        "s9.changelog.ldif": changelog([HAD, NOT_NAMED, last]),
+    }
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    (row,) = (row for row in found["pending"] if (row["server"], row["origin"]) == ("s1", "9"))
+    assert (row["count"], bool(row["dropped_since"])) == (1, True)
+    assert told(case, HAD) == ("present", "applied")
+    assert told(case, NOT_NAMED) == ("unknown", "cleaned_here") and told(case, last)[0] == "pending"

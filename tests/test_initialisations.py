@@ -284,3 +284,79 @@ def test_the_plan_fills_that_server_and_nobody_from_it(tmp_path: Path) -> None:
     made = plan(case_of(tmp_path, files))
     filled = [(step.on, step.server) for step in made.steps if step.repair == "initialise"]
     assert filled[:1] == [("s1", "s2")] and ("s2", "s1") not in filled
+
+
+@pytest.mark.parametrize(
+    ("lines", "made", "told"),
+    [
+        ([OFFLINE], 9, True),
+        ([OFFLINE, FAILED_IMPORT, OFFLINE], 9, True),
+        ([OFFLINE, ONLINE], 9, False),
+        ([OFFLINE, STARTS], 9, False),
+        ([OFFLINE], 40, False),  # it took a later change: the end of its log was not collected
+    ],
+)
+def test_data_that_are_arriving_are_told_by_the_log_of_the_server(
+    lines: list[str], made: int, told: bool, tmp_path: Path
+) -> None:
+    files: dict[str, Any] = dict(pair_of_servers(made, made))
+    files["s2.errors.log"] = "".join(plain_line(20 + second, text) for second, text in enumerate(lines))
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    named = of("INITIALISATION_RUNNING", found["findings"])
+    assert [(one["severity"], one["server"]) for one in named] == [("warning", "s2")] * told
+    assert headline(found).startswith("New data for s2 were arriving when it was read") is told
+    made_plan = plan(case)
+    assert not made_plan.steps and any("INITIALISATION_RUNNING s2" in one for one in made_plan.left) is told
+
+
+def emptied() -> dict[str, Any]:
+    """s2 made 12 and 13, which nobody got; it was initialised from s1, which broke off, and started again without data."""
+    ruv = elements(claims(r1=(1, 9), r2=(1, 5)))
+    empty = [one.split(" 6")[0] if "replicageneration" not in one else one[:-12] + "777700000000" for one in ruv]
+    both = [*(csn(second, 1) for second in range(1, 10)), *(csn(second, 2) for second in range(1, 6))]
+    status = f"nsds5replicaLastInitStatus: {BROKE_OFF}\nnsds5replicaLastInitStart: {zulu(20)}\n"
+    return {
+        "s1.replica.ldif": replica(1, ruv),
+        "s3.replica.ldif": replica(65535, ruv, flags=0),
+        "s2.replica.ldif": replica(2, empty),
+        "s1.changelog.ldif": changelog(both),
+        "s2.changelog.ldif": changelog([*both, csn(12, 2), csn(13, 2)]),
+        "s1.agreements.ldif": agreement("s1-to-s3", 38903)
+        + agreement("s1-to-s2", 38902).rstrip("\n")
+        + f"\n{status}nsds5replicaLastInitEnd: {zulu(21)}\n\n",
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+
+
+def test_what_only_the_log_of_a_server_without_data_has_is_said_and_saved_first(tmp_path: Path) -> None:
+    case = case_of(tmp_path, emptied())
+    found = diagnose(case)
+    rows = [(row["server"], row["position"], row["log_only"]) for row in found["stranded"]]
+    assert rows == [("s2", csn(12, 2), True), ("s2", csn(13, 2), True)]
+    (aborted,) = of("INITIALISATION_ABORTED", found["findings"])
+    assert f"its changelog still has 2 changes, {csn(12, 2)} to {csn(13, 2)}" in aborted["summary"]
+    assert "which throws away 2 changes that only its changelog has: save them first" in headline(found)
+    assert aborted["fix"][0]["repair"].startswith("save these 2 changes from the changelog of s2")
+    assert not of("STRANDED_CHANGE", found["findings"])
+    made = plan(case)
+    assert [step.repair for step in made.steps][:2] == ["save", "initialise"]
+    assert csn(12, 2) in made.steps[0].sends and csn(13, 2) in made.steps[0].sends
+    (chosen,) = (course for course in made.courses if course.chosen)
+    assert (chosen.lost, chosen.saved) == (2, 2)
+    assert all(row["missing"] >= 0 and row["pending"] >= 0 for row in made.after)
+
+
+def test_a_plan_stands_on_what_a_server_without_data_claims_and_not_on_its_log(tmp_path: Path) -> None:
+    (mine,) = (row for row in plan(case_of(tmp_path, emptied())).servers if row["server"] == "s2")
+    assert mine["vector"] == {}
+
+
+def test_data_that_are_arriving_are_told_by_the_agreement_alone(tmp_path: Path) -> None:
+    """A server that is being filled answers no question about its suffix: of s2 nothing but the agreement to it was collected."""
+    files: dict[str, Any] = dict(pair_of_servers())
+    status = f"nsds5replicaLastInitStatus: Error (0) Total update in progress\nnsds5replicaLastInitStart: {zulu(30)}\n"
+    files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902).rstrip("\n") + f"\n{status}\n"
+    (one,) = of("INITIALISATION_RUNNING", diagnose(case_of(tmp_path, files))["findings"])
+    assert one["server"] == "s2" and "by s1, over s1-to-s2" in one["summary"]
+    assert "the agreement says that it goes on" in one["summary"]

@@ -14,6 +14,7 @@ from mesh_samples import case_of, changelog, csn
 from planning_samples import purged_here_kept_there
 
 from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.planning import plan
 from workbench.systems.ds389.live import entry_hands
 
@@ -160,3 +161,30 @@ def test_a_plan_claims_nothing_of_a_cleaned_origin_and_knows_the_conflicts(tmp_p
     rows = {row["server"]: row for row in plan(case_of(tmp_path, files)).servers}
     assert rows["s1"]["vector"] == {"1": csn(9, 1), "2": csn(5, 2)}
     assert {name: row["conflicts"] for name, row in rows.items()} == {"s1": 1, "s2": 1}
+
+
+@pytest.mark.parametrize("without", [True, False])
+def test_what_came_without_an_attribute_is_told_by_the_logs(without: bool, tmp_path: Path) -> None:
+    """No entries were collected: the log of s3 has the change without mail, that of s1 with it."""
+    files = with_lists({"s1-to-s3": "mail"}) | listening("s3")
+    files = {name: text for name, text in files.items() if "entries" not in name}
+    notes, last = "replace: modifiersname\nmodifiersname: cn=x\n-\n", logged(csn(9, 1), 9, "uid=end", "", "delete")
+    whole = logged(csn(2, 1), 1, "uid=anna", f"replace: mail\nmail: a@example.com\n-\n{notes}") + last
+    part = logged(csn(2, 1), 1, "uid=anna", notes) + last
+    files |= {"s1.changelog.ldif": whole, "s3.changelog.ldif": part if without else whole}
+    found = diagnose(case_of(tmp_path, files))
+    (told,) = (one for one in found["findings"] if one["code"] == "LISTS_DIFFER")
+    assert told["severity"] == ("error" if without else "warning")
+    assert list(told["items"]) == ([csn(2, 1)] if without else [])
+    assert headline(found).startswith("S3 got 1 change without mail: the agreements to it exclude") is without
+
+
+def test_no_server_is_filled_whose_values_would_be_left_out_again(tmp_path: Path) -> None:
+    files = with_lists({"s1-to-s3": "mail"})
+    right, wrong = entry("uid=anna", 1, f"mail;vucsn-{csn(2, 1)}: a@example.com"), entry("uid=anna", 1)
+    shown = mesh({"r1": (1, 9), "r2": (5, 5)}, {"s1": [right], "s2": [right], "s3": [wrong]}, {})
+    files |= {name: text for name, text in shown.items() if "agreements" not in name}
+    planned = plan(case_of(tmp_path, files))
+    ways = {course.way: course.refused for course in planned.courses if course.need.endswith("s3")}
+    assert "s1-to-s3 of s1 excludes mail" in ways["initialise-from-s2"], ways
+    assert not planned.steps

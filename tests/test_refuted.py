@@ -143,23 +143,34 @@ def test_a_server_that_only_a_hub_feeds_is_cleaned_by_a_step_of_its_own(version:
         "s2.agreements.ldif": agreement("s2-to-s3", 38903),
         "s3.replica.ldif": replica(65535, more, flags=0),
     }
+    claimed = tuple("".join(f"nsds50ruv: {one}\n" for one in some) for some in (ruv, more))
     made = [entry("uid=anna", 1).replace(csn(1, 1), csn(3, 9))]
     files |= {f"s{number}.entries.ldif": export(more if number == 3 else ruv, made) for number in (1, 2, 3)}
     files |= listening("s1") | listening("s2") | listening("s3")
     files["s3.errors.log"] += (
         plain_line(1, f"INFO - main - 389-Directory/{version} B2026 starting up") if version else ""
     )
-    case = case_of(tmp_path, files)
-    planned = plan(case)
-    assert planned.steps[0].details["behind"] == ["s3"]
-    assert planned.steps[0].expects == "no RUV names 9 any more, but for s3"
-    (chosen,) = (course for course in planned.courses if course.chosen)
+    planned = plan(case_of(tmp_path / "s3", files))
+    everywhere = files | {
+        f"s{one}.replica.ldif": str(files[f"s{one}.replica.ldif"]).replace(*claimed) for one in (1, 2)
+    }
+    all_name_it = plan(case_of(tmp_path / "all", everywhere))
+    assert all_name_it.steps[0].expects == "no RUV names 9 any more, but for s3"
+    (chosen,) = (course for course in all_name_it.courses if course.chosen)
     if version == "3.1.2":
+        assert planned.steps[0].details["behind"] == ["s3"]
         assert [(step.repair, step.server) for step in planned.steps] == [("clean", "s1"), ("clean-here", "s3")]
-        assert "CLEANRUV9" in planned.steps[1].sends and not chosen.costs
+        assert "CLEANRUV9" in planned.steps[1].sends and not chosen.costs and not all_name_it.left
     else:
-        assert [(step.repair, step.server) for step in planned.steps] == [("clean", "s1")]
+        assert not planned.steps and planned.unmended
+        assert "only s3 names it, which only an initialisation ends" in str(
+            [course.refused for course in planned.courses]
+        )
+        assert [(step.repair, step.server) for step in all_name_it.steps] == [("clean", "s1")]
         assert chosen.costs.startswith("s3 keeps 9 in the RUV until the next initialisation")
+        assert all_name_it.left == (
+            "DEAD_ORIGIN origin 9: s3 keeps it when all steps are done, until the next initialisation",
+        )
 
 
 # --- a replica that was cleaned, and comes back
@@ -192,15 +203,15 @@ def test_a_replica_that_comes_back_after_it_was_cleaned(tmp_path: Path) -> None:
     assert one["root"] == "replica ID 1 was cleaned, and s1 makes changes as it again"
     assert one["fix"][0]["repair"].startswith("restart c3, if s1 is meant to take part")
     (row,) = found["pending"]
-    assert (row["server"], row["count"], row["suppliers"], row["through"]) == ("c3", 10, ["s1"], [])
+    assert (row["server"], row["count"], row["suppliers"], row["through"]) == ("c3", 4, ["s1"], [])
     assert (
         row["dropped_since"].startswith("2024-03-24T")
         and row["restart_unknown_after"] is None
         and not undocumented(found)
     )
     assert headline(found) == (
-        "Replica ID 1 was cleaned, and s1 makes changes as it again; 10 changes do not arrive at c3, which drops them until it "
-        "is restarted; no change is known to be missing; 1 stretch cannot be judged by what was collected."
+        "Replica ID 1 was cleaned, and s1 makes changes as it again; 4 changes do not arrive at c3, which drops them until it "
+        "is restarted; no change is known to be missing; 2 stretches cannot be judged by what was collected."
     )
     (waits,) = of("PENDING_CHANGES", found["findings"])
     assert "c3 cleaned this origin at 2024-03-24" in waits["summary"] and "would send" not in waits["summary"]
@@ -291,21 +302,21 @@ def test_logs_are_read_once_for_what_a_server_remembers(tmp_path: Path, monkeypa
 def test_a_plan_does_not_take_dropped_changes_for_coming(tmp_path: Path) -> None:
     planned = plan(case_of(tmp_path, comes_back((5, CLEANED))))
     said = "\n".join(planned.open)
-    assert "10 changes do not arrive at c3, for c3 drops them: restart c3" in said and "way to c3" not in said
+    assert "4 changes do not arrive at c3, for c3 drops them: restart c3" in said and "way to c3" not in said
     assert not planned.steps
-    assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [10]
+    assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [4]
 
 
 def test_no_plan_refills_a_server_because_it_drops_changes(tmp_path: Path) -> None:
-    """The link is switched off: to run it is a step, and c3 drops what it brings. To initialise c3 would not end that."""
+    """The link is switched off, and whether s1 is meant to take part a person decides. To initialise c3 would not end that."""
     files = comes_back((5, CLEANED))
     files["s1.agreements.ldif"] = agreement("to-s2", 38902) + agreement("to-c3", 38903, enabled=False)
     planned = plan(case_of(tmp_path, files))
     said = "\n".join(planned.open)
-    assert "10 changes do not arrive at c3, for c3 drops them" in said and "restart c3" in said
-    assert [one.way for one in planned.courses if one.chosen] == ["enable"]
-    assert planned.unmended == 1 and "thrown away" not in str(planned.steps)
-    assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [10]
+    assert "4 changes do not arrive at c3, for c3 drops them" in said and "restart c3" in said
+    assert not planned.steps and any(one.startswith("LINK_DISABLED to-c3") for one in planned.left)
+    assert planned.unmended == 1
+    assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [4]
 
 
 def test_a_plan_that_cannot_begin_still_names_what_is_dropped(tmp_path: Path) -> None:
@@ -369,7 +380,8 @@ def test_nothing_is_written_or_sent_over_a_link_that_leaves_out_what_another_one
     planned = plan(case_of(tmp_path, files | {f"{name}.changelog.ldif": log + last for name in ("s1", "s2")}))
     ways = {one.way: one.refused for one in planned.courses}
     why = "s1-to-s3 of s1 excludes mail, which another one sends to s3: they have to exclude the same first"
-    assert (ways["rewrite"], ways["initialise-from-s1"], ways["initialise-from-s2"]) == (why, why, "")
+    # Filled from s2 it would have all, and lose the next value again.
+    assert [ways[one] for one in ("rewrite", "initialise-from-s1", "initialise-from-s2")] == [why] * 3
     assert [one["left_out"] for one in planned.servers] == [[], [], []]
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from case_samples import INCIDENT
-from detector_samples import BEGAN, stamp
+from detector_samples import BEGAN, listening, plain_line, stamp
+from entry_samples import entry
+from entry_samples import mesh as shown_by
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
@@ -176,3 +178,44 @@ def test_a_read_only_server_is_known_by_the_address_in_its_log(tmp_path: Path) -
     files["c1.errors.log"] = TITLE + files["c1.errors.log"]
     files["c2.errors.log"] = TITLE.replace("localdomain", "example") + f"{stamp(1)} {OFFLINE}"
     assert [link.consumer for link in topology(case_of(tmp_path / "two", files)).links] == [None]
+
+
+def test_a_filling_during_which_the_log_of_operations_was_switched_is_one(tmp_path: Path) -> None:
+    """The rotated file has the first entries that came, the log itself the last ones."""
+    errors = f"{TITLE}{stamp(29)} - INFO - slapd_daemon - slapd started.\n"
+    files = consumer(errors, [*range(25, 31)])
+    first, *others = files.pop("c1.access.log").splitlines(keepends=True)
+    entries = [f"{stamp(second)} conn=7 op={second} {FILLED}\n" for second in range(10, 25)]
+    files["c1.access.20240324-102730.log"] = first + "".join(entries[:8])
+    files["c1.access.log"] = "".join(entries[8:]) + "".join(others)
+    assert missed(tmp_path, files) == []
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_record_that_cannot_be_read_hides_nothing_of_a_server_that_claims_more(damaged: bool, tmp_path: Path) -> None:
+    """s1 claims 20 and its log, written long after it, ends at 10: no log has it, whatever that of s3 hides."""
+    files: dict[str, Any] = {}
+    for number, (claimed, written) in enumerate(((20, 10), (5, 5), (5, 5)), 1):
+        files[f"s{number}.replica.ldif"] = replica(number, elements(claims(r1=(1, claimed))))
+        files[f"s{number}.changelog.ldif"] = changelog([csn(second, 1) for second in range(1, written + 1)])
+        files |= listening(f"s{number}")
+    files["s1.errors.log"] = TITLE + plain_line(100, "INFO - slapd_daemon - slapd started.")
+    files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902) + agreement("s1-to-s3", 38903)
+    files["s3.changelog.ldif"] += "\ndn: changenumber=x\nreplgen: abc" if damaged else ""
+    found = diagnose(case_of(tmp_path, files))
+    assert {(row["count"], row["available"], row["gone"]) for row in found["pending"]} == {(6, 5, 1)}
+
+
+@pytest.mark.parametrize("bad", ["", "dn:: !!!\nfoo\n\n"])
+def test_an_entry_that_was_read_whole_lacks_what_it_does_not_show(bad: str, tmp_path: Path) -> None:
+    """Behind it stands a record that cannot be read."""
+    made = csn(5, 1)
+    there = [entry("uid=anna", 1, f"mail;vucsn-{made}: a@example.com"), entry("uid=bert", 2)]
+    files: dict[str, Any] = shown_by(
+        {"r1": (1, 9)},
+        {"s1": there, "s2": [entry("uid=anna", 1), entry("uid=bert", 2)]},
+        {"s1": changelog([csn(second, 1) for second in range(1, 10)])},
+    )
+    files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(1, 9))), flags=0)
+    files["s2.entries.ldif"] += bad
+    assert missed(tmp_path, files) == [made]

@@ -490,6 +490,48 @@ def test_a_deletion_of_another_entry_of_that_name_tells_nothing(about: str, lack
     assert [(row["server"], row["position"]) for row in found["missing"]] == [("s2", csn(lacks, 1))]
 
 
+FORMER = {
+    "renamed away before": of_one_name(
+        [
+            *((2, V, "ADD", csn(2, 1)), (3, V, "MODRDN", csn(3, 1))),
+            *((5, V, "ADD", csn(5, 1)), (12, V, "DEL", csn(12, 1))),
+        ],
+        [(2, V, "ADD", csn(2, 1)), (3, V, "MODRDN", csn(3, 1))],
+        [csn(2, 1), csn(3, 1)],
+    ),
+    "one of two that were deleted": of_one_name(
+        [
+            *((2, V, "ADD", csn(2, 1)), (3, V, "ADD", csn(2, 2)), (4, V, "DEL", csn(4, 1))),
+            *((7, V, "ADD", csn(7, 1)), (12, V, "DEL", csn(12, 1))),
+        ],
+        [(2, V, "ADD", csn(2, 2)), (3, V, "ADD", csn(2, 1)), (5, V, "DEL", csn(4, 1))],
+        [csn(2, 1), csn(2, 2), csn(4, 1)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("about", "added"), [*zip(FORMER, (5, 7), strict=True)])
+def test_a_former_entry_of_that_name_does_not_matter(about: str, added: int, tmp_path: Path) -> None:
+    """An entry of that name came and went behind it, and never was on s2."""
+    assert verdicts(tmp_path, FORMER[about], csn(added, 1))["s2"] == ("present", "deleted_since")
+    assert not diagnose(Case.open(tmp_path / "case"))["missing"]
+
+
+def refilled() -> dict[str, Any]:
+    """s1 added, changed and deleted an entry that nobody got; then it was initialised from s2."""
+    files = passing()
+    times = f"nsds5replicaLastInitStart: {zulu(15)}\nnsds5replicaLastInitEnd: {zulu(16)}\n"
+    files["s2.agreements.ldif"] = files["s2.agreements.ldif"].rstrip("\n") + f"\n{times}\n"
+    return files
+
+
+def test_an_entry_that_came_and_went_before_the_data_was_replaced_is_nowhere(tmp_path: Path) -> None:
+    """Whoever made its addition again would bring back what somebody deleted."""
+    assert verdicts(tmp_path, refilled(), csn(10, 1))["s2"][0] == "present"
+    found = diagnose(Case.open(tmp_path / "case"))
+    assert not [row for row in found["missing"] if row["operation"] == "add"]
+
+
 def test_a_log_that_was_collected_twice_tells_of_no_second_entry(tmp_path: Path) -> None:
     """A rotated copy of the access log of s1 holds the lines that the log itself holds as well."""
     files = passing()

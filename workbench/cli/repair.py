@@ -163,7 +163,8 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     from workbench.repairs.standing import state_of
 
     if not plan.steps:
-        click.echo("the plan has no steps: nothing is to be done")
+        more = "; what is wrong all the same, `workbench plan` lists" if plan.left or plan.open else ""
+        click.echo(f"the plan has no steps: nothing is to be done{more}")
         return
     folder = _folder(plan_file)
     so_far = state_of(folder, plan)

@@ -5,18 +5,19 @@ a, b, h cleaned replica ID 3, r behind h still claims it    a, b, h wait for not
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+import numpy as np
 import pyarrow.compute as pc
 
-from workbench.diagnosing.dropping import why_dropped
+from workbench.diagnosing.dropping import dropping, why_dropped
+from workbench.engine.positions import Positions, of_keys
 from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import NOT_COVERED, PENDING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN
+from workbench.rules.verdicts import NOT_COVERED, PENDING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Ground
+from workbench.tables import Numbers
 
 if TYPE_CHECKING:
     from workbench.diagnosing.proofs import Proofs
@@ -55,21 +56,33 @@ def cleaned_away(proofs: Proofs, origin: str) -> datetime | None:
     return at
 
 
+def forgot(proofs: Proofs, origin: str) -> datetime | None:
+    """When a server cleaned an origin of which it waits for nothing older: it claims nothing of it since, or drops what comes."""
+    if at := cleaned_away(proofs, origin):
+        return at
+    alike = [one for one in proofs.evidence.shown.replicas if one.suffix == proofs.replica.suffix]
+    newest = max(filter(None, (last(one.seen(), origin) for one in alike)), default="")
+    if not newest or last(proofs.replica.seen(), origin):
+        return None
+    found = dropping(proofs, proofs.system.show(newest), origin)
+    return found.since if found else None
+
+
 def not_covered(proofs: Proofs, position: str) -> tuple[str, str, str]:
     """What is said of a change that a server does not claim to have seen: verdict, rule and sentence."""
     system = proofs.system
     if found := why_dropped(proofs, position):
         return PENDING, *found
-    at, made = cleaned_away(proofs, system.origin_of(position)), system.moment(position)
+    at, made = forgot(proofs, system.origin_of(position)), system.moment(position)
     if not at or not made or made > at:
         return PENDING, "not_covered", NOT_COVERED
-    had = had_before(proofs, {position})
+    had = had_before(proofs, of_keys(system, [position], proofs.evidence.numbers))[0]
     return (PRESENT, "applied", SAYS["applied"]) if had else (UNKNOWN, CLEANED_HERE, SAYS[CLEANED_HERE])
 
 
-def had_before(proofs: Proofs, positions: Collection[str]) -> set[str]:
-    """Those of some changes that the server's log shows it to have taken into the data that it has now."""
-    where = pc.field("position").isin(pa.array(sorted(positions), pa.string())) & (pc.field("outcome") == "applied")
-    if ends := [one.ended for one in proofs.resets if one.kind in (TOTAL, REPLACED)]:
-        where &= pc.field("at") > max(ends)
-    return {*proofs.evidence.told("applied", ["position"], where, proofs.replica.server)["position"].to_pylist()}
+def had_before(proofs: Proofs, some: Positions) -> Numbers:
+    """For each of some sorted changes: do log, entries or an earlier log show that the data that the server has now took it?"""
+    nothing = np.zeros(len(some), bool)
+    grounds = proofs.grounds(some, ~nothing, {}, nothing, nothing)
+    found: Numbers = (grounds & int(Ground.APPLIED | Ground.IN_STATE | Ground.IN_EARLIER_LOG)) != 0
+    return found

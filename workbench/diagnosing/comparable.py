@@ -22,15 +22,15 @@ class Comparable(NamedTuple):
 
 
 def comparable(shown: Topology) -> list[Comparable]:
-    """The groups of servers that may be compared. One whose generation is not known counts to the largest group."""
+    """The groups of servers that may be compared, the largest of a suffix last. One of unknown generation counts to that."""
     found: list[Comparable] = []
     for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
         mine = [one for one in shown.replicas if one.suffix == suffix]
         used = Counter(one.origin for one in mine if one.origin)
         doubtful = frozenset(origin for origin, times in used.items() if times > 1)
         sizes = Counter(one.generation for one in mine if one.generation)
-        largest = max(sizes, key=lambda generation: (sizes[generation], generation), default=None)
-        generations: list[str | None] = [*sorted(sizes)] or [None]
+        generations: list[str | None] = [*sorted(sizes, key=lambda one: (sizes[one], one))] or [None]
+        largest = generations[-1]
         for generation in generations:
             alike = tuple(one for one in mine if (one.generation or largest) == generation)
             found.append(Comparable(suffix, alike, len(sizes) < 2, doubtful))

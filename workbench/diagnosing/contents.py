@@ -257,6 +257,8 @@ class Contents:
             one.changes.add(position)
         dead = row["state"] == "tombstone"
         one.status = DELETED if dead or one.status == DELETED else LIVE
+        if (name or "").lower() == self.proving.conflict and (value or "").lower() == self.proving.kept_for_children:
+            one.revived = True
         if ((name or "").lower(), (value or "").lower()) == self.proving.grave:
             if dead:
                 one.deleted = max(position or "", one.deleted or "") or None

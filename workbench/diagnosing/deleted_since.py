@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from workbench.engine.known import Known
 from workbench.engine.positions import of_keys
-from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
+from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Reset, Verdict
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 DELETED_SINCE = "deleted_since"
 """The rule by which a server that does not have such a change lacks nothing."""
+PROVED = (ENTRIES_LACK, "state_lacks", "dropped")
+"""The rules by which a server says itself that it does not have a change: what it shows otherwise does not matter then."""
+GONE_ALREADY = "gone_already"
+"""The rule by which it lacks nothing of a deletion: its log shows that another one took the entry of that name."""
 
 _OF_ENTRIES = ("add", "modify")
 """A renaming leaves an entry of another name: what is deleted under the old one later tells nothing of it.
@@ -63,11 +67,70 @@ def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[Ju
         open_ = _not_known(found, evidence, rows[position][0])
         return names - {row["server"] for row in rows[position]} - open_, open_
 
-    gone = _gone(evidence, asked, known_of, _replaced(servers)) if asked else set()
-    if not gone:
-        return
+    gone = _gone(evidence, asked, known_of, servers) if asked else set()
     taken: list[Mapping[str, Any]] = [row for position in gone for row in rows[position]]
-    taken += _deletions_of_these(found, evidence, taken)
+    taken += _deletions_of_these(found, evidence, taken) if taken else []
+    lack_nothing(found, evidence, servers, taken)
+    deletions = [
+        row
+        for row in found.missing
+        if (row["suffix"], row["operation"]) == (evidence.suffix, "delete") and row["server"] in names
+        if row["target"] and may_do_nothing(found, evidence, row)
+    ]
+    done = _done(evidence, {row["target"] for row in deletions}, _replaced(servers)) if deletions else {}
+    filled = _filled(servers)
+    gone_there = [
+        row
+        for row in deletions
+        if _gone_already(done, row["target"], evidence.system.typed(row["position"]) or "", row["server"], filled)
+    ]
+    lack_nothing(found, evidence, servers, gone_there)
+
+
+def may_do_nothing(found: Verdicts, evidence: Evidence, row: Mapping[str, Any]) -> bool:
+    """False for a change of which the server itself shows that it does not have it: by its entries, or by its own words."""
+    key = evidence.system.typed(row["position"]) or ""
+    mine = (contents for contents in found.contents if contents.suffix == row["suffix"])
+    return row["rule"] not in PROVED and not any(key in contents.lacks.get(row["server"], ()) for contents in mine)
+
+
+def _gone_already(
+    done: Mapping[str, Mapping[str, Sequence[Line]]],
+    target: str,
+    deletion: str,
+    server: str,
+    filled: Mapping[str, datetime],
+) -> bool:
+    """True if the last that the log of a server shows of an entry of this name is that another change deleted it.
+
+    Of one whose data came whole from another server behind that: the last that all others show, for they came from one of them.
+    """
+    lines = done.get(target.lower(), {})
+    asked = [lines[server]] if server in lines else [*lines.values()] if server in filled else []
+    others = [[line for line in mine if line[2] != deletion] for mine in asked]
+    until = datetime.max.replace(tzinfo=UTC) if server in lines else filled.get(server, _EVER)
+    return bool(others) and all(
+        any(operation == "delete" and position and at < until for at, operation, position in mine)
+        and _ends_deleted(mine, "", _EVER)
+        for mine in others
+    )
+
+
+def _filled(servers: Sequence[JudgedServer]) -> dict[str, datetime]:
+    """When the data of servers came whole from another one, where nothing else replaced them since."""
+    last: dict[str, list[Reset]] = {
+        one.replica.server: sorted(
+            (x for x in one.resets if x.kind in (TOTAL, REPLACED)), key=lambda reset: reset.ended
+        )
+        for one in servers
+    }
+    return {server: resets[-1].began for server, resets in last.items() if resets and resets[-1].kind == TOTAL}
+
+
+def lack_nothing(
+    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], taken: Sequence[Mapping[str, Any]]
+) -> None:
+    """Take these rows out of what is missing on these servers."""
     numbers = {id(row) for row in taken}
     found.missing[:] = [row for row in found.missing if id(row) not in numbers]
     found.totals["missing"] -= len(numbers)
@@ -174,7 +237,18 @@ def without_entry(
     if not (target := about.get("target")):
         return [*told]
     lacking = {one.server for one in told if one.verdict == MISSING}
-    if about["operation"] == "delete":
+    rule, filled = DELETED_SINCE, _filled(servers)
+    done = _done(evidence, {target}, _replaced(servers)) if about["operation"] == "delete" else {}
+    if about["operation"] == "delete" and (
+        already := {
+            one.server
+            for one in told
+            if one.server in lacking and one.rule not in PROVED
+            if _gone_already(done, target, position, one.server, filled)
+        }
+    ):
+        lacking, rule = already, GONE_ALREADY
+    elif about["operation"] == "delete":
         added = _added_before(_done(evidence, {target}), target, position)
         of_added = judge(added) if added else {}
         of_added = {
@@ -182,13 +256,10 @@ def without_entry(
         }
         lacking &= {server for server, one in of_added.items() if one.rule == DELETED_SINCE}
     elif about["operation"] not in _OF_ENTRIES or not _gone(
-        evidence, {shown: target}, lambda position: (having, open_), _replaced(servers)
+        evidence, {shown: target}, lambda position: (having, open_), servers
     ):
         return [*told]
-    return [
-        one._replace(verdict=PRESENT, rule=DELETED_SINCE, says=SAYS[DELETED_SINCE]) if one.server in lacking else one
-        for one in told
-    ]
+    return [one._replace(verdict=PRESENT, rule=rule, says=SAYS[rule]) if one.server in lacking else one for one in told]
 
 
 def _replaced(servers: Sequence[JudgedServer]) -> dict[str, datetime]:
@@ -201,38 +272,57 @@ def _gone(
     evidence: Evidence,
     targets: Mapping[str, str],
     known_of: Callable[[str], tuple[set[str], set[str]]],
-    replaced: Mapping[str, datetime],
+    servers: Sequence[JudgedServer],
 ) -> set[str]:
     """Those of some changes, position -> target, whose entry was deleted later on every server that took them or has them.
 
     `known_of` gives the servers that have a change, and those of which that is not known. On these the entry has to be gone,
-    whenever it was deleted: there the change may have been refused. What was done before the data was `replaced` went with it.
+    whenever it was deleted: there the change may have been refused. What was done before the data was replaced went with it; an
+    entry that was added and deleted before that is nowhere all the same, but where the new data may be of a moment in between.
     """
+    replaced, filled = _replaced(servers), _filled(servers)
     system, done = evidence.system, _done(evidence, {*targets.values()}, replaced)
+    ever = _done(evidence, {*targets.values()}) if replaced else done
     found = set()
     for position, target in targets.items():
         key, lines = system.typed(position) or "", done.get(target.lower(), {})
-        if not any(operation == "delete" for rows in lines.values() for _, operation, _ in rows):
+        passed = {server for server, rows in ever.get(target.lower(), {}).items() if _came_and_went(rows, key)}
+        if not passed and not any(operation == "delete" for rows in lines.values() for _, operation, _ in rows):
             continue
         having, not_known = known_of(position)
         asked = having | {server for server, rows in lines.items() if any(of == key for _, _, of in rows)}
-        deleted = asked and all(_ends_deleted(lines.get(server, ()), key, system.moment(key)) for server in asked)
-        if deleted and all(_ends_deleted(lines.get(server, ()), key, _EVER) for server in not_known - asked):
+        deleted = (asked or passed) and all(
+            _ends_deleted(lines.get(server, ()), key, system.moment(key)) for server in asked
+        )
+        open_ = not_known - asked - (passed & filled.keys())
+        if deleted and all(_ends_deleted(lines.get(server, ()), key, _EVER) for server in open_):
             found.add(position)
     return found
+
+
+def _came_and_went(lines: Sequence[Line], position: str) -> bool:
+    """True if these lines show the addition of the entry that the change is of, and as the next of its kind its deletion."""
+    at = next((number for number, (_, _, of) in enumerate(lines) if of == position), None)
+    if at is None:
+        return False
+    before = [what for _, what, _ in lines[: at + 1] if what in ("add", "delete", "modrdn")]
+    after = [what for _, what, _ in lines[at + 1 :] if what in ("add", "delete", "modrdn")]
+    return before[-1:] == ["add"] and after[:1] == ["delete"]
 
 
 def _ends_deleted(lines: Iterable[Line], position: str, made: datetime | None) -> bool:
     """True if the entry of that name was deleted after the change, and neither renamed before that nor added again after it.
 
     What bears the name after a renaming is another entry: its deletion tells nothing of the first one. So it is where one was
-    added while there was one already: they were made at the same time on two servers, and one of them lost the name.
+    added while there was one already: they were made at the same time on two servers, and one of them lost the name. What bore
+    the name before, and was deleted or renamed before the change, counts for nothing.
     """
     mine = list(_of_this_entry(lines))
     since = next((at for at, _, of in mine if of == position), made)
     if since is None:
         return False
-    whole = [what for _, what, _ in mine if what in ("add", "delete")]
+    before = [at for at, what, _ in mine if at < since and what in ("delete", "modrdn")]
+    whole = [what for at, what, _ in mine if what in ("add", "delete") and not (before and at <= before[-1])]
     later = [what for at, what, of in mine if at > since and of != position]
     ends = [what for what in later if what in ("add", "delete")]
     at_once = ("add", "add") in pairwise(whole) or (since > _EVER and ends[:1] == ["add"])

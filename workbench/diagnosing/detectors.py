@@ -197,7 +197,7 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
                 (one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log),
                 default=0,
             )
-            held = f"logs still hold up to {counted(most)} of it" if most else "no log holds a change of it"
+            held = f"the fullest log still has {counted(most)} of it" if most else "no log holds a change of it"
             left = "" if shown.pulling else f"; {held}"
             yield Finding(
                 "DEAD_ORIGIN",
@@ -208,8 +208,20 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
                 suffix=suffix,
                 items=tuple(sorted({shown.system.show(row["max"]) for row in rows if row["max"]})),
                 evidence=first_few(map(_element, rows)),
-                fix=(_GOES_BY_ITSELF if shown.pulling else _CLEAN,),
+                fix=(_GOES_BY_ITSELF,) if shown.pulling else (_CLEAN, *_by_filling(shown, suffix, servers)),
             )
+
+
+def _by_filling(shown: Topology, suffix: str | None, servers: Sequence[str]) -> Iterator[Mapping[str, str | None]]:
+    """What else there is where only servers name the origin that make no changes and feed nobody."""
+    feeding = {link.supplier for link in shown.links if link.suffix == suffix}
+    ends = {one.server for one in shown.replicas if one.suffix == suffix and one.origin is None} - feeding
+    if {*servers} <= ends:
+        yield step(
+            f"where it stays, {shown.system.refill} {listed(servers, 'and')} from a server whose vector does not name it",
+            "no cleaning reaches a server that only a hub feeds",
+            "clean the others first, or it comes back with the data",
+        )
 
 
 _GOES_BY_ITSELF = step(

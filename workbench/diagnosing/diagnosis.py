@@ -144,7 +144,7 @@ def _judged(
         _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
     judged = verdicts(case, shown, logs, pairs, limit)
     if spark is not None:
-        _check_differences(spark, judged.known, logs)
+        _check_differences(spark, [known for mine in judged.known.values() for known in mine], logs)
     return pairs, judged
 
 

@@ -21,6 +21,7 @@ from workbench.diagnosing.failing_links import (
     waits_behind,
 )
 from workbench.diagnosing.fractional import alike_first
+from workbench.diagnosing.left_in_logs import LOG_ONLY
 from workbench.diagnosing.only_holders import keep_only_holder, only_here
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
@@ -405,7 +406,8 @@ def _missed_of_stream(situation: Situation, server: str, where: str) -> tuple[st
 
 def stranded_change(situation: Situation) -> Iterator[Finding]:
     """Changes that one server holds and no session will deliver to any other."""
-    for key, rows in _by_key(situation.verdicts.stranded).items():
+    # What only the log of an emptied server has, the finding on its initialisation tells.
+    for key, rows in _by_key(row for row in situation.verdicts.stranded if not row.get(LOG_ONLY)).items():
         server, suffix, origin = key
         elsewhere = _not_collected(situation, suffix)
         among = f"of the collected servers (not {', '.join(elsewhere)}) " if elsewhere else ""

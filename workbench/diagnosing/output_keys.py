@@ -102,6 +102,7 @@ KEYS: Mapping[str, str] = {
     "missing[].rule": "rule that gave the verdict",
     "missing[].says": "the rule as a sentence",
     "stranded": "changes that one server holds and that no session will deliver",
+    "stranded[].log_only": "true: the data of the server are gone, only its log of before still has the change",
     "stranded[].server": "server that holds the change",
     "stranded[].suffix": "suffix or domain",
     "stranded[].origin": "who made the change",

@@ -58,8 +58,11 @@ class Precedence:
 PRECEDENCE = (
     # What a server claims whose new data did not arrive whole is of no data.
     Precedence("INITIALISATION_ABORTED", ("UNRELATED_DATA", *_BY_POSITION), ("suffix", "server")),
+    Precedence("INITIALISATION_RUNNING", ("UNRELATED_DATA", *_BY_POSITION), ("suffix", "server")),
     Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
+    Precedence("LISTS_DIFFER", (), ("suffix", "server")),
+    Precedence("WRONG_ENTRY_DELETED", (), ("suffix", "server")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
     Precedence("DATABASE_FAILING", ("ANCHOR_MISSING", "VECTOR_AHEAD_OF_LOG"), ("server",)),

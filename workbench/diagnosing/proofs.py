@@ -19,7 +19,7 @@ from workbench.diagnosing.twins import MissedChanges
 from workbench.engine.known import Source
 from workbench.engine.likeness import among, likeness, parts_with
 from workbench.engine.positions import NONE, Positions, of_keys, place, union
-from workbench.engine.rows import named_in, rows_at, rows_of, rows_where
+from workbench.engine.rows import highest, named_in, rows_at, rows_of, rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Link, Replica
 from workbench.model import System
@@ -233,9 +233,9 @@ class Proofs:
             [key <= claimed.get(self.names[o], "") for key, o in zip(keys, some.origin.tolist(), strict=True)]
         )
         counts = self._exports_count(self.since) and self._exports_count(self.perhaps)
-        if not asked.any() or not counts or not all(one.whole for one in self._exports):
+        if not asked.any() or not counts:
             return lacking
-        columns, server = ["position", "entry", "attribute", "state"], self.replica.server
+        columns, server = ["position", "entry", "attribute", "state", "offset"], self.replica.server
         others = {one.server for one in self.evidence.inputs} - {server}
         found = [
             self.evidence.told("entry_states", columns, self.evidence.between(some), other) for other in sorted(others)
@@ -252,6 +252,9 @@ class Proofs:
         own = self.evidence.told("entry_states", columns, pc.field("entry").isin(entries), server)
         latest: dict[tuple[str, str], str] = {}
         there = set(own["entry"].to_pylist())
+        cut = [one for one in self._exports if not one.whole and one.snapshot == self._exports[-1].snapshot]
+        ends = {highest(self.evidence.parts_of("entry_states", one), "offset") for one in cut}
+        sure = {row["entry"] for row in own.to_pylist() if not cut or row["offset"] not in ends}
         for row in own.to_pylist():
             whole = row["state"] == "tombstone"  # a later change of a deleted entry stands for all of it
             for place_ in ((row["entry"], row["attribute"]), *([(row["entry"], "")] if whole else [])):
@@ -262,6 +265,7 @@ class Proofs:
                 continue
             later = max(latest.get((row["entry"], row["attribute"]), ""), latest.get((row["entry"], ""), ""))
             open_ = row["entry"] not in there and row["state"] == "tombstone"  # gone here, too, and cleared away
+            open_ |= bool(cut) and row["entry"] not in sure  # it may be in what could not be read, or go on there
             carried.setdefault(row["change"], []).append(not open_ and later < row["change"])
         for number, key in enumerate(keys):
             lacking[number] = bool(asked[number]) and any(carried.get(key, []))

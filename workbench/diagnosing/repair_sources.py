@@ -14,7 +14,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, listed, step
-from workbench.rules.link_failures import GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED
 from workbench.rules.sending import ANCHOR_NOT_FOUND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
 
 OPEN = frozenset({"not_shown", "unclear"})
 """Why a change is not judged on a server that may lack it. What has a twin there, or was replaced since, is there in effect."""
-
-
-MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED)
-"""Reasons for which a link sends no changes, and all data all the same. Over any other one nothing comes."""
 
 
 def takes_writes(situation: Situation, server: str, suffix: str | None) -> bool:
@@ -118,7 +113,11 @@ def best_links_to(situation: Situation, server: str, suffix: str | None) -> list
     """The links over which a server may be filled, that of the supplier which waits for least first."""
     shown = situation.topology
     links = [one for one in shown.links if (one.consumer, one.suffix) == (server, suffix) and one.enabled is not False]
-    links = [one for one in links if one.supplier not in shown.down and one.blocked in (None, *MENDED_BY_FILLING)]
+    links = [
+        one
+        for one in links
+        if one.supplier not in shown.down and (not one.blocked or (one.failure and one.failure.lets_fill))
+    ]
     return sorted(links, key=lambda one: (waits_for(situation, one.supplier, suffix), one.supplier, one.name))
 
 

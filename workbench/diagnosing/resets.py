@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -53,7 +53,7 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
             found.append(Reset(TOTAL, began, ended))
     told = [row["at"] for row in in_time if row["code"] != proving.started]
     mine = (one for one in evidence.inputs if one.server == replica.server)
-    for began, ended in (span for one in mine for span in spans_of(one, FILLING)):
+    for began, ended in _joined(span for one in mine for span in spans_of(one, FILLING)):
         # Whoever loses the lines of its errors log that tell of a filling, has those of its access log.
         if not any(began - CLOCKS_APART < at < ended + CLOCKS_APART for at in told) and not any(
             one.began - CLOCKS_APART < ended and began < one.ended + CLOCKS_APART for one in found
@@ -67,6 +67,17 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     if moments and (not replacing or replacing[-1].ended + slack < max(moments)):
         # The log was made anew after all that is known: nobody says by what, and when.
         found.append(Reset(REPLACED, max(moments), max(moments)))
+    return found
+
+
+def _joined(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    """Stretches of time in order, those that follow each other at once as one: a log may be switched in the middle."""
+    found: list[tuple[datetime, datetime]] = []
+    for began, ended in sorted(spans):
+        if found and began - found[-1][1] < CLOCKS_APART:
+            found[-1] = found[-1][0], max(found[-1][1], ended)
+        else:
+            found.append((began, ended))
     return found
 
 

@@ -27,7 +27,7 @@ class Verdicts:
     made_twice  entries that servers show as made at different times, with these times
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
-    known    of each suffix the sources, which remember what the digests told of them
+    known    of each suffix the sources, which remember what the digests told of them; of several generations the largest last
     contents what the collected entries prove, of each group of servers that may be compared
     own_near (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
              server has, and the last that it has before
@@ -46,7 +46,7 @@ class Verdicts:
     made_twice: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
-    known: list[Known] = field(default_factory=list)
+    known: dict[str | None, list[Known]] = field(default_factory=dict)
     contents: list[Contents] = field(default_factory=list)
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
     reach: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)

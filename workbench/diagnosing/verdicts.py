@@ -17,17 +17,19 @@ import numpy as np
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_arrival
-from workbench.diagnosing.cleaned_away import CLEANED_HERE, not_covered
+from workbench.diagnosing.cleaned_away import CLEANED_HERE, forgot, not_covered
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.data_sources import JudgedServer, came_without, not_then, sources_of, untrimmed
 from workbench.diagnosing.deleted_since import note_deleted_since
+from workbench.diagnosing.left_in_logs import note_left_in_logs
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
 from workbench.diagnosing.resets import resets_of
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.waiting import Holder, Waiting
+from workbench.diagnosing.without_effect import note_without_effect, with_those_without_effect
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, in_holes, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
@@ -69,6 +71,7 @@ def verdicts(
         judging = _Suffix(case, shown, alike, logs, pairs, limit, found)
         if alike.whole or len(alike.replicas) > 1:
             judging.judge()
+    note_left_in_logs(case, shown, logs, found, limit)
     for name, at in (("missing", "position"), ("stranded", "position"), ("unknown", "from")):
         getattr(found, name).sort(key=lambda row, at=at: (row["suffix"] or "", row["server"], row[at]))
     return found
@@ -118,6 +121,7 @@ class _Suffix:
         present = {one.log.file: one.server for one in replicas if one.log}
         self.inputs = [one for one in books if (one.snapshot, one.file) in {(shown.snapshot, file) for file in present}]
         self.earlier = [one for one in books if one not in self.inputs]
+        self.books = [*self.inputs, *self.earlier]
         stored = [logs.get(one.file) or case.log(one) for one in self.inputs] + [case.log(one) for one in self.earlier]
         named = [part for one in inputs for part in one.parts if part["table"] == "named"]
         origins = {origin for log in stored for origin in log.origins()}
@@ -128,7 +132,7 @@ class _Suffix:
         sources: list[AnySource] = [Source(log, self.evidence.numbers) for log in stored]
         sources.append(Loose(self._loose(sources), self.names, self.system.bucket_shift))
         self.known = Known(self.system, sources, self.names)
-        self.found.known.append(self.known)
+        self.found.known.setdefault(suffix, []).append(self.known)
         self.servers = [self._server(one) for one in replicas]
         self.contents = Contents(self.evidence, alike, self.found.resets)
         self.found.contents.append(self.contents)
@@ -229,6 +233,7 @@ class _Suffix:
             self._pending(waiting, holders[server.replica.server])
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
+        note_without_effect(self.found, self.evidence, self.servers, self.books, self._has)
         for note in (note_deleted_since, note_made_again):
             note(self.found, self.evidence, self.servers, self.known)
         self._stranded(waiting)
@@ -246,7 +251,9 @@ class _Suffix:
 
     def verdicts_on(self, position: str) -> dict[str, Verdict]:
         """The verdict on each server."""
-        return {server.replica.server: self.verdict_on(server, position) for server in self.by_filling}
+        told = {server.replica.server: self.verdict_on(server, position) for server in self.by_filling}
+        lacked = {name for name, keys in self.contents.lacks.items() if position in keys}
+        return with_those_without_effect(told, position, self.evidence, self.servers, self.books, self._has, lacked)
 
     def verdict_on(self, server: JudgedServer, position: str) -> Verdict:
         """Whether this server has the change, and by which rule; the servers that its data came from are asked before."""
@@ -263,7 +270,7 @@ class _Suffix:
             return Verdict(name, self.suffix, *not_covered(self.proofs(server), position))
         else:
             _, inside, _ = self._spans(server, origin)
-            shown = bool(len(inside.of(some))) and not in_holes(some, self._holes(server))[0]
+            shown = bool(len(inside.of(some))) and not in_holes(some, self.evidence.holes(server.replica.log))[0]
             rules, _ = self._rules(server, self.proofs(server), some, np.array([not shown]))
             rule = RULES[int(rules[0])]
         if rule.verdict == MISSING and rule.name != ENTRIES_LACK:
@@ -292,7 +299,7 @@ class _Suffix:
         # Of all origins at once: whatever is read to look closer, is read once.
         some = union(within)
         if len(some):
-            missing = self._decide(server, proofs, some, in_holes(some, self._holes(server)), True)
+            missing = self._decide(server, proofs, some, in_holes(some, self.evidence.holes(server.replica.log)), True)
             for number in np.unique(missing.origin).tolist():
                 origin = self.names[number]
                 server.missing[origin] = union([server.missing[origin], only(missing, number)])
@@ -321,13 +328,6 @@ class _Suffix:
             return NONE
         about = self._described(keys := some.keys(self.system, self.names))
         return some[np.array([self.proving.idle(about.get(key, {}).get("target") or "") for key in keys], bool)]
-
-    def _holes(self, server: JudgedServer) -> list[tuple[Pair, Pair]]:
-        """Stretches of the log in which a record could not be read: between the records before and behind it."""
-        log = server.replica.log
-        if log is None or not log.rejected:
-            return []
-        return self.evidence.holes(log)
 
     def _decide(
         self, server: JudgedServer, proofs: Proofs, some: Positions, not_shown: Numbers, apart: bool
@@ -391,7 +391,7 @@ class _Suffix:
         mine, shown = some[(some.origin == self.evidence.numbers.get(own, -1)) & proved], NONE
         if server.source is not None and own in server.marks:
             shown = self._spans(server, own, own_kept=True)[1].of(mine)
-        found: Numbers = some.within(shown) & ~in_holes(some, self._holes(server))
+        found: Numbers = some.within(shown) & ~in_holes(some, self.evidence.holes(server.replica.log))
         found |= proofs.below_marks(some, server.marks)
         unadded = np.zeros(len(some), bool)
         if name in self.contents.exports:
@@ -428,7 +428,7 @@ class _Suffix:
         if not len(which):
             return {}
         asked = some[which]
-        twins, about = proofs.twins(asked, [*self.inputs, *self.earlier])
+        twins, about = proofs.twins(asked, self.books)
         keys = asked.keys(self.system, self.names)
         named = ((key, about[key]["operation"], about[key]["target"]) for key in keys if key in about)
         told = {key: (what, target) for key, what, target in named if what and target}
@@ -490,7 +490,7 @@ class _Suffix:
         """Operation and target of changes, from any log, else from any result of an operation."""
         if not keys:
             return {}
-        return self.evidence.described(of_keys(self.system, keys, self.evidence.numbers), [*self.inputs, *self.earlier])
+        return self.evidence.described(of_keys(self.system, keys, self.evidence.numbers), self.books)
 
     def _unknowns(self, server: JudgedServer, some: Positions, rules: Numbers, apart: bool) -> None:
         unknown = _VERDICTS[rules] == UNKNOWN
@@ -534,7 +534,7 @@ class _Suffix:
 
     def _pending(self, waiting: Waiting, server: Holder) -> None:
         for origin in self.judged:
-            if some := waiting.cleaned_away(server, origin):
+            if some := waiting.cleaned_before(server, origin):
                 self._unknown(server.replica, origin, *some, CLEANED_HERE)
             if told := waiting.of(server, origin):
                 row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin, **told}
@@ -544,11 +544,10 @@ class _Suffix:
 
     def _stranded(self, waiting: Waiting) -> None:
         for holder in self.servers:
-            others = [one for one in self.servers if one is not holder]
-            if holder.source is None or not others:
-                continue
-            for origin in self.judged:
-                self._stranded_of(holder, others, origin, waiting)
+            for origin in self.judged if holder.source is not None else ():
+                others = [one for one in self.servers if one is not holder and not forgot(self.proofs(one), origin)]
+                if others and waiting.is_claimed(origin):
+                    self._stranded_of(holder, others, origin, waiting)
 
     def _stranded_of(self, holder: JudgedServer, others: Sequence[JudgedServer], origin: str, waiting: Waiting) -> None:
         log = self.known.sources[holder.source or 0]

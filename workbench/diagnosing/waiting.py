@@ -6,12 +6,12 @@ what it had got by then it does not wait for. No log is said to have lost what w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from workbench.diagnosing.cleaned_away import cleaned_away, had_before
+from workbench.diagnosing.cleaned_away import forgot, had_before
 from workbench.diagnosing.dropping import dropping, told_of_dropping
 from workbench.diagnosing.proofs import Proofs
 from workbench.diagnosing.refusals import refused_of
@@ -90,13 +90,13 @@ class Waiting:
 
     def of(self, server: Holder, origin: str) -> dict[str, Any] | None:
         """Count, first and last position, how many a log can supply, how many none can; None if nothing waits."""
-        if origin not in self._claimed:
-            return None  # cleaned away everywhere: nobody will send it, and nobody waits for it
+        if not self.is_claimed(origin):
+            return None
         seen = server.seen.get(origin, "")
         told = server.proofs.exported.get(origin, "")
         top = max(seen, server.replica.later.get(origin, ""), told)
         low, mine = self._pair(top), NONE
-        if not top and (cleaned := cleaned_away(server.proofs, origin)):
+        if not top and (cleaned := forgot(server.proofs, origin)):
             low = self._end_of(cleaned)
         high = max(low, self._waits_below(server, origin))
         own = self._is_own(server, origin)
@@ -136,22 +136,24 @@ class Waiting:
             "gone": gone + sum(self._pair(key) <= shown for key in claimed),
         }
 
+    def is_claimed(self, origin: str) -> bool:
+        """False for an origin that was cleaned away everywhere: nobody will send a change of it, and nobody waits for one."""
+        return origin in self._claimed
+
     def _end_of(self, moment: datetime) -> Pair:
         """Behind all that was made until then; what its position tells is the second in which it was made."""
         return self.system.instant(moment + _SECOND), -1
 
-    def cleaned_away(self, server: Holder, origin: str) -> tuple[str, str, int] | None:
+    def cleaned_before(self, server: Holder, origin: str) -> tuple[str, str, int] | None:
         """First, last and number of the changes of an origin that the server cleaned away, and is not shown to have had."""
-        if origin not in self._claimed or not (cleaned := cleaned_away(server.proofs, origin)):
+        if not self.is_claimed(origin) or not (cleaned := forgot(server.proofs, origin)):
             return None
         span = Span(LOWEST, self._end_of(cleaned))
-        count, first, end = self.known.tally(origin, span)
-        if first and end and count > _READ:
-            return self.system.order_key(origin, *first), self.system.order_key(origin, *end), count
-        lacking = {*union(self.known.chunks(origin, span)).keys(self.system, self.known.names)}
-        lacking |= {key for key in self._only_claimed(origin, "") if self._pair(key) <= span.high}
-        lacking -= had_before(server.proofs, lacking)
-        return (min(lacking), max(lacking), len(lacking)) if lacking else None
+        claimed = sorted(key for key in self._only_claimed(origin, "") if self._pair(key) <= span.high)
+        known = union([*self.known.chunks(origin, span), of_keys(self.system, claimed, self._numbers)])
+        lacking = known[~had_before(server.proofs, known)] if len(known) else known
+        ends = [*lacking[:1].keys(self.system, self.known.names), *lacking[-1:].keys(self.system, self.known.names)]
+        return (ends[0], ends[-1], len(lacking)) if ends else None
 
     def _notes(self, origin: str, span: Span) -> Positions:
         """Of what waits, the changes that no server takes from another one: they arrive nowhere, and nothing is lost."""
@@ -221,11 +223,20 @@ class Waiting:
         """Up to where the log of the server that makes the changes of the origin was written when it was read.
 
         What it made later stands in no log, and is not lost for that. What is a minute older than its newest file should stand
-        there. Where a log could not be read whole, what no log shows may stand in that part.
+        there. Where the log of a server that claims more could not be read whole, what no log shows may stand in that part.
         """
-        logs = [one.replica.log for one in self.holders if one.replica.log is not None]
-        if not all(one.whole for one in logs):
-            return LOWEST
+        if all(one.replica.log is None for one in self.holders):
+            return LOWEST  # what logs have that were not collected, nobody knows
+        return min([self._written_up_to(origin), *self._unread_behind(origin)])
+
+    def _unread_behind(self, origin: str) -> Iterator[Pair]:
+        """Behind which places the logs that could not be read whole may have changes of the origin."""
+        for one in self.holders:
+            if one.replica.log is not None and not one.replica.log.whole:
+                holes = one.proofs.evidence.holes(one.replica.log)
+                yield from (low for low, _ in holes if low < self._pair(one.seen.get(origin, "")))
+
+    def _written_up_to(self, origin: str) -> Pair:
         makers = [one for one in self.holders if one.replica.origin == origin]
         if len(makers) != 1 or (log := makers[0].replica.log) is None:
             return HIGHEST

@@ -234,8 +234,10 @@ class Evidence:
                     about.setdefault(row["position"], row)
         return about
 
-    def holes(self, log: Input) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    def holes(self, log: Input | None) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         """Stretches of a log, from one position to another, in which a record could not be read."""
+        if log is None or not log.rejected:
+            return []
         rejects = rows_where(self.case.parts("rejects", log), ["offset"], pc.field("offset").is_valid())
         if not len(rejects):
             return []

@@ -14,15 +14,16 @@ from typing import Any
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.fleet.topology import Topology
-from workbench.model import Finding
+from workbench.model import Finding, listed
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
-from workbench.repairs.plans import HIDDEN, MISSED, PENDING, Need, Step
+from workbench.repairs.plans import DEAD, HIDDEN, MISSED, PENDING, Need, Step
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER
 
 SEVERE = ("warning", "error")
 STRANDED = "STRANDED_CHANGE"
 WAITING_FOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
 """Codes of findings that say why nothing arrives at a server."""
+SHARED_HOST = "BROKEN_VECTOR"
 CANNOT_SERVE = "CHANGELOG_RECREATED"
 """Of weight because consumers of the server wait for what its changelog no longer has."""
 
@@ -70,6 +71,8 @@ def _reason(one: Finding, taken: Taken) -> str:
     if one.code == STRANDED and saved:
         keys = ", ".join(step.key for step in saved)
         return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
+    if keeping := _keeping(one, taken):
+        return f"{listed(keeping)} keep{'s' * (len(keeping) == 1)} it when all steps are done, until the next initialisation"
     do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
     left, now = taken.unlike.get((one.server or "", one.suffix), (0, 0))
     if one.code == ENTRIES_DIFFER and 0 < left < now:
@@ -115,7 +118,28 @@ def _same(need: Need, one: Finding) -> bool:
     return need.server == one.server if need.server is not None else need.origin == one.origin
 
 
+def _keeping(one: Finding, taken: Taken) -> list[str]:
+    """The servers that keep an origin although a step has it cleaned away."""
+    cleaning = (
+        step for step in taken.steps if one.suffix in (None, step.suffix) and one.origin == step.details.get("origin")
+    )
+    return sorted({name for step in cleaning for name in step.details.get("kept", ())}) if one.code == DEAD else []
+
+
+def _cleaned(one: Finding, taken: Taken) -> bool:
+    """True if steps take a replica ID that a finding on a vector names out of the vector of its server."""
+    named = {row.get("origin") for row in one.evidence}
+    cleaning = [
+        step for step in taken.steps if one.suffix in (None, step.suffix) and step.details.get("origin") in named
+    ]
+    here = any(step.repair == "clean-here" and step.server == one.server for step in cleaning)
+    behind = {name for step in cleaning for name in step.details.get("behind", ())}
+    return here or (any(step.repair == "clean" for step in cleaning) and one.server not in behind)
+
+
 def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
+    if _keeping(one, taken):
+        return False
     links = [link for link in shown.links if (link.supplier, link.name) == (one.server, one.link)]
     links = [link for link in links if one.suffix in (None, link.suffix)]
     about: set[str | None] = {link.consumer for link in links if link.consumer} or {one.server}
@@ -128,6 +152,8 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
             return True
     if one.code == ENTRIES_DIFFER:
         return taken.unlike.get((one.server or "", one.suffix), (1, 1))[0] == 0
+    if one.code == SHARED_HOST and _cleaned(one, taken):
+        return True
     pairs = {(link.supplier, link.consumer) for link in links}
     for step in taken.steps:
         for effect in step.effects:

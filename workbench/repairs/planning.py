@@ -17,7 +17,8 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
-from workbench.diagnosing.dropping import perhaps_restarted
+from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK, perhaps_restarted
+from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.situation import Situation
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, Problem, System, counted
@@ -230,7 +231,8 @@ class _Planned:
         self.open += blocked_notes(model, self.behind & done.pending(), stopped_servers(self.findings, suffix))
         done.go_on()
         for row in standing_of(done, suffix, model.gone()):
-            open_ = {lack for lack in self.unjudged if lack.server == row["server"]}
+            thrown = done.gone() - model.gone()
+            open_ = {lack for lack in self.unjudged if lack.server == row["server"] and lack.lot not in thrown}
             row["missing"] -= done.changes(open_ & done.missing())
             row["pending"] -= done.changes(open_ & done.pending())
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
@@ -339,7 +341,10 @@ class _Planned:
         for name in told_of(OFF, self.findings, suffix) & model.servers.keys():
             model.servers[name].up = False
         for name in told_of(EMPTY, self.findings, suffix) & model.servers.keys():
-            model.servers[name] = replace(model.servers[name], empty=True, vector={}, holds=set())
+            others = [server.holds for other, server in model.servers.items() if other != name]
+            left = left_in_log(self.situation.verdicts, name, suffix)
+            kept = model.servers[name].holds.difference(*others) if left else set[int]()
+            model.servers[name] = replace(model.servers[name], empty=True, vector={}, holds=kept)
         view = View(self.situation, self.findings, suffix, model, self.made_at)
         for need in self._needs(view):
             healed = self.repairs.healed(view, need) if need.hidden else frozenset()
@@ -379,19 +384,16 @@ class _Planned:
             # Where servers forget such an origin by themselves, the finding says so, and asks for nothing.
             if one.severity != "info" and any(one.origin in server.vector for server in now.servers.values()):
                 needs.append(Need(DEAD, view.suffix, origin=one.origin))
+        links = {(x.supplier, x.name, x.suffix): x for x in view.situation.topology.links}
         for one in view.about(DISABLED):
-            link = next(
-                (
-                    x
-                    for x in view.situation.topology.links
-                    if (x.supplier, x.name, x.suffix) == (one.server, one.link, view.suffix)
-                ),
-                None,
-            )
+            link = links.get((one.server or "", one.link or "", view.suffix))
             off = link and any(
                 (x.supplier, x.consumer, x.runs) == (link.supplier, link.consumer, False) for x in now.links
             )
-            if link and off and not any(need.server == link.consumer for need in needs):
+            back_again = any(
+                x.server == one.server for x in view.about(CLEANED_ORIGIN_BACK)
+            )  # a person decides about that
+            if link and off and not back_again and not any(need.server == link.consumer for need in needs):
                 needs.append(Need(DISABLED, view.suffix, link.consumer, link=one.link))
         served = {need.server for need in needs}
         also = [need for need in also if need.server is None or need.server not in served]
@@ -430,7 +432,11 @@ class _Planned:
         links = view.situation.topology.links
         feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
         found = (one for one in view.findings if one.suffix in (None, view.suffix) and not one.overruled_by)
-        told = {one.code for one in found if one.server == server or (one.server, one.link) in feeds}
+        told = {
+            one.code
+            for one in found
+            if (one.server == server and one.code != DISABLED) or (one.server, one.link) in feeds
+        }
         return next((code for code in self.repairs.stuck if code in told), PENDING)
 
     def _mended(self, view: View, need: Need) -> Model:

@@ -12,21 +12,21 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.diagnosing.by_entry import counted_between, now_at, states_of
-from workbench.diagnosing.by_stream import Streams
 from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.dropping import dropped_rows
+from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.repair_sources import doubted_on
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import trees
-from workbench.engine.known import LOWEST, Known, Pair, Span
+from workbench.engine.known import LOWEST, Pair, Span
 from workbench.engine.logs import StoredLog
 from workbench.fleet.topology import Replica, Row
 from workbench.model import System, counted
 from workbench.repairs.plans import ROLLED_BACK, Plan, Step, Vectors
+from workbench.repairs.stream_models import model_of_streams
 from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
 from workbench.rules.pulled import PullModel
 from workbench.rules.sending import SEND, SortedLog
-from workbench.rules.streamed import StreamModel
 from workbench.rules.tier_mending import tier_model
 from workbench.rules.vectors import last, newer
 from workbench.rules.verdicts import TOTAL
@@ -49,7 +49,7 @@ def model_of(
     unapplied  server -> positions of changes that it answers with success and does not apply
     """
     if situation.verdicts.streams is not None:
-        return _from_streams(situation.verdicts.streams)
+        return model_of_streams(situation.verdicts.streams)
     if situation.verdicts.tiers is not None:
         return _from_tiers(situation.verdicts.tiers)
     if situation.topology.pulling:
@@ -102,7 +102,8 @@ class _Filling:
             if not missed["held_by"]:
                 lacking |= self._not_judged(missed["origin"], position)
             target = (missed["target"] or "").lower() or None
-            self.lots.append(Lot(missed["origin"], position, position, 1, target, missed["operation"] == "add"))
+            does = {"creates": missed["operation"] == "add", "renames": missed["operation"] == "modrdn"}
+            self.lots.append(Lot(missed["origin"], position, position, 1, target, **does))
             self.holders.append(
                 {
                     one.server
@@ -155,18 +156,15 @@ class _FromLogs(_Filling):
         self.codes, self.waiting, self.unapplied = codes, waiting, unapplied
         logs = {one.server: one.log for one in self.replicas if one.log}
         self.logs = {server: situation.case.log(log) for server, log in logs.items()}
-        self.known = next((one for one in situation.verdicts.known if self._is_mine(one)), None)
+        self.known = next(reversed(situation.verdicts.known.get(suffix, ())), None)
         self._read_up_to: dict[str, str] = {}
-
-    def _is_mine(self, known: Known) -> bool:
-        suffixes = list(dict.fromkeys(one.suffix for one in self.situation.topology.replicas))
-        return self.situation.verdicts.known[suffixes.index(self.suffix)] is known
 
     def model(self) -> Model:
         """Lots first, then the servers with as much of their logs as sessions over these lots ask for."""
         self.missed()
         self._read_up_to = self._busy()
         self._waited_for()
+        self._left_in_logs()
         supplying = self.situation.topology.supplying
         made = _Fresh(self.system, self.replicas)
         rules = next(iter(supplying.rule_sets.values()))
@@ -215,6 +213,17 @@ class _FromLogs(_Filling):
             for low, high in pairwise(sorted({*tops.values(), *cuts})):
                 self._stretch(origin, Span(low, high), single.get(origin, set()), high in claimed)
 
+    def _left_in_logs(self) -> None:
+        """A lot for what only the log of a server without data still has of an origin."""
+        typed = self.system.typed
+        for name in sorted(self.names):
+            rows: dict[str, list[str]] = {}
+            for row in left_in_log(self.situation.verdicts, name, self.suffix):
+                rows.setdefault(row["origin"], []).append(typed(row["position"]) or "")
+            for origin, positions in rows.items():
+                self.lots.append(Lot(origin, positions[0], positions[-1], len(positions)))
+                self.holders.append({name})
+
     def _edges(self, origin: str) -> Iterator[Pair]:
         """Behind which changes the logs begin and end: a log that has a part of a stretch would seem to have all, or nothing."""
         for log in self.logs.values():
@@ -224,6 +233,8 @@ class _FromLogs(_Filling):
         for one in self.replicas:
             if shown := (one.log.facts.get("by_origin", {}) if one.log else {}).get(origin):
                 yield self._place(shown["max"])
+        for hi, lo in self._waits_from(origin).values():
+            yield hi, lo - 1
         for position in set().union(*self.unapplied.values()):
             if self.system.origin_of(position) == origin:  # a lot of its own
                 place = self._place(position)
@@ -250,12 +261,22 @@ class _FromLogs(_Filling):
         self.lots.append(Lot(origin, begin, upto, count))
         tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
         lost = {one.server for one in self.replicas if self.thrown_away(one, upto) and self._behind_mark(one, begin)}
-        self.holders.append({name for name, top in tops.items() if top >= span.high} - lost | self._forgot(origin))
+        before = {server for server, low in self._waits_from(origin).items() if span.high < low}
+        self.holders.append(
+            {name for name, top in tops.items() if top >= span.high} - lost | self._forgot(origin) | before
+        )
 
     def _behind_mark(self, one: Replica, position: str) -> bool:
         """True for an own change behind what came with the data of a server, by its log that was made anew then."""
         mark = self.situation.verdicts.marks.get((one.server, one.suffix), {}).get(one.origin or "")
         return mark is not None and position > mark
+
+    def _waits_from(self, origin: str) -> dict[str, Pair]:
+        """The servers that drop an origin which they cleaned, and what they wait for first: of before that they lack nothing."""
+        rows = (
+            row for row in self.situation.verdicts.pending if (row["suffix"], row["origin"]) == (self.suffix, origin)
+        )
+        return {row["server"]: self._place(self.system.typed(row["first"])) for row in rows if row.get("dropped_since")}
 
     def _forgot(self, origin: str) -> set[str]:
         """The servers that know nothing of an origin and wait for nothing of it, as after a cleaning: they lack nothing.
@@ -281,7 +302,7 @@ class _FromLogs(_Filling):
         found = self.situation.verdicts
         waiting = [row for row in found.pending if row["suffix"] == self.suffix]
         doubted = {row["origin"] for row in waiting if row["gone"] or row.get("lost")}
-        busy = {row["origin"] for row in waiting if row["available"] < row["count"]} - doubted
+        busy = {row["origin"] for row in waiting if row["available"] < row["count"] or self._sent_later(row)} - doubted
         shown: dict[str, str] = {}
         for one in self.replicas:
             marks = found.marks.get((one.server, one.suffix), {})
@@ -294,8 +315,17 @@ class _FromLogs(_Filling):
                 shown[lot.origin] = max(shown[lot.origin], lot.last)
         return {origin: position for origin, position in shown.items() if position}
 
+    def _sent_later(self, row: Mapping[str, Any]) -> bool:
+        """True for what waits if the log of a server that would send it was read before the server had it."""
+        last_of = self.system.typed(row["last"]) or ""
+        senders = (one for one in self.replicas if one.server in row["suppliers"] and one.log)
+        logged = ((one.log.facts.get("by_origin", {}) if one.log else {}).get(row["origin"], {}) for one in senders)
+        return any((shown.get("max") or "") < last_of for shown in logged)
+
     def top(self, one: Replica, origin: str) -> str:
-        """The same, as far as any log tells of the origin."""
+        """The same, as far as any log tells of the origin. Whoever claims nothing has no data: its log is of before."""
+        if not any(span.max for span in one.vector.values()):
+            return ""
         position = super().top(one, origin)
         return min(position, self._read_up_to.get(origin, position))
 
@@ -454,69 +484,6 @@ class _FromEntries(_Filling):
         if not known:
             pairs = (row for row in self.situation.pairs if row["suffix"] == self.suffix)
             yield from (Link(row["supplier"], row["consumer"], True) for row in pairs)
-
-
-def _from_streams(streams: Streams) -> StreamModel:
-    """Of a stream: a lot is a transaction that some log lacks, or the last one that a log has of that of its source."""
-    made: dict[tuple[str, str], tuple[int, set[str]]] = {}
-    """(origin, position) -> its place, and who lacks it."""
-    unlike: set[tuple[str, str]] = set()
-    passed: dict[tuple[str, str], int] = {}
-    system = streams.shown.system
-    for (copy, origin), both in streams.differences.items():
-        source = streams.source_of(origin)
-        if both.shared is None or source is None:
-            continue  # where it stands in the stream nobody can say
-        passed[copy, origin] = both.shared.covers
-        if both.shared.last is not None:
-            made.setdefault((origin, both.shared.last), (both.shared.covers, set()))
-        for lack in (*both.difference.inside, *both.difference.behind):
-            made.setdefault((origin, lack.position), (lack.place, set()))[1].add(copy)
-        log = streams.logs[source]
-        for position, row in log.rows_of(origin, both.difference.conflicts).items():
-            place = row["commit" if log.by_commit else "last"]
-            made.setdefault((origin, position), (place, set()))[1].add(copy)
-            unlike.add((origin, position))
-    sources = {origin: streams.source_of(origin) for origin in streams.origins}
-    lots = [Lot(origin, position, position) for origin, position in made]
-    servers = {
-        one.server: Server(
-            one.server,
-            next((origin for origin, of in sources.items() if of == one.server), None),
-            None,
-            one.seen(),
-            None,
-        )
-        for one in streams.shown.replicas
-        if one.server in streams.logs
-    }
-    for number, ((origin, _), (place, lacking)) in enumerate(made.items()):
-        for name, server in servers.items():
-            if name not in lacking and (sources[origin] == name or passed.get((name, origin), -1) >= place):
-                server.holds.add(number)
-    for told in streams.applied:
-        if told.server not in servers and told.source in servers:  # what it lacks, only its own queue tells
-            servers[told.server] = Server(told.server, None, None, {}, None, set(range(len(lots))))
-    places = [place for place, _ in made.values()]
-    for (copy, origin), both in streams.differences.items():
-        for position in both.difference.errant:  # nobody lacks it, and whoever throws it away shall be told
-            servers[copy].holds.add(len(lots))
-            lots.append(Lot(origin, position, position, within=f"only on {copy}"))
-            places.append(-1)
-    links = [
-        Link(told.source, told.server, not told.stopped)
-        for told in streams.applied
-        if told.source in servers and told.server in servers
-    ]
-    return StreamModel(
-        lots,
-        servers,
-        links,
-        system.origin_of,
-        lambda origin, number: system.order_key(origin, (1 << 31) - 1, number),
-        places=places,
-        unlike=frozenset(number for number, key in enumerate(made) if key in unlike),
-    )
 
 
 class _Fresh:

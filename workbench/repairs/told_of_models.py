@@ -37,7 +37,7 @@ def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, s
             "has": has,
         }
         ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last)}
-        targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN]
+        targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry and not lot.renames))[:TARGETS_SHOWN]
         rows.append({**about, **ends, "targets": targets})
     return rows
 
@@ -132,9 +132,12 @@ def servers_told(
 
 
 def _claimed(replica: Replica, system: System) -> dict[str, str]:
-    """Origin -> the highest position that a server claims or shows; nothing of an origin that was cleaned from its vector."""
+    """Origin -> the highest position that a server claims or shows; nothing of an origin of which its vector claims nothing:
+
+    that was cleaned from it, or its data went, and the log is of before.
+    """
     seen = replica.seen()
-    known = replica.vector or seen
+    known = {origin for origin, span in replica.vector.items() if span.max} if replica.vector else {*seen}
     return {origin: system.show(span.max) for origin, span in sorted(seen.items()) if span.max and origin in known}
 
 

@@ -30,7 +30,7 @@ class Held:
     status    LIVE, DELETED (the server keeps a tombstone) or ABSENT
     target    its name
     deleted   the position that deleted it
-    revived   a tombstone that became an entry again
+    revived   a tombstone that became an entry again, or a deleted entry that stays for its children
     present   attribute -> value -> the position that made it; None: it carries none
     removed   attribute -> value -> the position that removed it
     cleared   attribute -> the position that removed all its values
@@ -163,12 +163,16 @@ def compared(
     spelt: set[Unlike] = set()
     _whole(held, live, expected, forgotten, change_of, conflict, lacks, unlike)
     attributes = sorted({name for server in live for name in held[server].present})
+    of_marks = {change_of(position) for server in live for position in held[server].of(conflict)}
     for attribute in attributes:
         mine = [server for server in live if plain_name(attribute) not in left_out.get(server, frozenset())]
         marked = [server for server in mine if held[server].has(conflict)] if plain_name(attribute) == classes else []
         for alike in (marked, [server for server in mine if server not in marked]):
             if len(alike) > 1:
-                _values(held, alike, attribute, expected, forgotten, lacks, unlike, spelt, change_of)
+                found: set[Lack] = set()
+                _values(held, alike, attribute, expected, forgotten, found, unlike, spelt, change_of)
+                # The classes of an entry in conflict depend on what came first to a server, and bear the positions of the mark.
+                lacks |= {lack for lack in found if alike is not marked or change_of(lack.position) not in of_marks}
     if names and len({name_of(held[server].target) for server in live}) > 1 and not lacks:
         unlike.add(Unlike(_few({server: name_of(held[server].target) for server in live}), "dn"))
     return Compared(tuple(sorted(lacks)), tuple(sorted(unlike)), tuple(sorted(spelt)))

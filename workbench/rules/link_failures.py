@@ -53,6 +53,11 @@ LinkKey = tuple[str, str | None, str]
 """Supplier, suffix and name."""
 
 
+CHANGE_REFUSED = "change refused"
+"""How `short` begins where the consumer refuses a change, and nothing says why: its data are not as those of others."""
+_MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED)
+
+
 @dataclass(frozen=True)
 class LinkFailure:
     """Why one link does not run.
@@ -85,6 +90,11 @@ class LinkFailure:
     quotes: tuple[Mapping[str, str], ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()
     fix: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def lets_fill(self) -> bool:
+        """True if it sends no changes, and all data all the same. Over any other link that fails nothing comes."""
+        return self.reason in _MENDED_BY_FILLING or (self.reason == REFUSED and self.short.startswith(CHANGE_REFUSED))
 
     @property
     def blocks(self) -> bool:

@@ -28,6 +28,7 @@ class Lot:
 
     entry     what a single change is about
     creates   it brings the entry into being: a server without it refuses every later change of the entry
+    renames   it gives the entry another name: under this one it is not there afterwards
     mends     numbers of the lots whose outcome it brings once more, as a rewritten entry does
     again     (lasting id of an entry, attribute in small letters) of the values that it brings once more; no name: all of it
     within    the generation it belongs to, where servers of several are there: one of another lacks nothing by lacking it
@@ -42,6 +43,7 @@ class Lot:
     mends: frozenset[int] = frozenset()
     within: str | None = None
     again: frozenset[tuple[str, str]] = frozenset()
+    renames: bool = False
 
 
 @dataclass

@@ -61,6 +61,8 @@ class Ground(IntFlag):
     ENTRIES_LACK = auto()
 
 
+TWIN = "twin"
+"""The rule by which it is not known whether a server has a change: it has one that did the same."""
 ENTRIES_LACK = "entries_lack"
 """The rule by which a change is missing that no log tells to be missing: the entries alone tell it."""
 
@@ -103,7 +105,7 @@ RULES = (
     ),
     Rule("initialised", PRESENT, "its data came from a server that had the change", G.INITIALISED),
     # Before the rules that take absence for a proof: plug-ins write the same modification under a position of their own.
-    Rule("twin", UNKNOWN, "its log has the same modification under another position", G.TWIN),
+    Rule(TWIN, UNKNOWN, "its log has the same modification under another position", G.TWIN),
     Rule("source_lacks", MISSING, "its data came from a server that did not have the change then", G.SOURCE_LACKS),
     Rule("state_lacks", MISSING, "its entries would carry the change, and do not", G.STATE_LACKS),
     Rule("log_lacks", MISSING, "the log of its operations covers the time and does not name it", G.LOG_LACKS),
@@ -121,6 +123,9 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "superseded": "its entries carry later changes of the same attributes",
     "made_again": "no log holds it, and the same operation on the same entry was done again later: it may have done the same",
     "deleted_since": "it does not have the change, and its entry was deleted later wherever the change was: nothing is lacking",
+    "gone_already": "it does not have the change, and another deletion took the entry of that name: nothing is lacking",
+    "renamed_since": "it does not have the change, and has a later or the same renaming of its entry: nothing is lacking",
+    "deleted_here": "it does not have the change, and deleted its entry, as the unique ID tells: nothing is lacking",
     "cleaned_here": "it has cleaned the origin since, and waits for none of its changes; whether it had this one, nothing tells",
     "forgotten": "it lies so far back that what would tell of it is gone: a deletion, a vector's element",
     "made_twice": "it shows the entry as made at another time than others do: one of the two was lost or set aside",
@@ -288,6 +293,8 @@ class Proving:
     unusual       beginnings of these that it must be asked of all the same
     not_compared  attributes, in small letters, in which servers may differ although nothing was lost
     conflict      the attribute, in small letters, that marks an entry as one of two of one name
+    kept_for_children  its value, in small letters, at an entry that was deleted and stays for the sake of its children
+    brought_back  the code of the message that tells that a deleted entry came back for its children; empty: there is none
     own_notes     those of them that no client writes: a change of nothing else is of no effect elsewhere
     notes_refused the code of the message by which a server says that it refuses such changes; empty: none does
     in_words      a result with which a change was refused -> its number and its words
@@ -319,6 +326,8 @@ class Proving:
     unusual: tuple[str, ...] = ()
     not_compared: frozenset[str] = frozenset()
     conflict: str = ""
+    kept_for_children: str = ""
+    brought_back: str = ""
     own_notes: frozenset[str] = frozenset()
     notes_refused: str = ""
     in_words: Callable[[int], str] = str

@@ -21,7 +21,10 @@ CODES: Mapping[str, Code] = {
         "a task that cleans a replica ID waits and does not end; an error where the ID is that of a collected server",
         (_INFO, _WARNING, _ERROR),
     ),
-    "LISTS_DIFFER": Code("agreements to one server exclude different attributes", (_WARNING,)),
+    "LISTS_DIFFER": Code(
+        "agreements to one server exclude different attributes; error where changes came to it without them",
+        (_WARNING, _ERROR),
+    ),
     "DATABASE_FAILING": Code(
         "a server could not write its database since its last start; a warning where it has written later",
         (_WARNING, _ERROR),
@@ -43,6 +46,7 @@ CODES: Mapping[str, Code] = {
         "the last initialisation of a server broke off, or could not begin (warning), and nothing tells of a later one",
         (_WARNING, _ERROR),
     ),
+    "INITIALISATION_RUNNING": Code("a server was offline when it was read, for new data were arriving", (_WARNING,)),
     "LINKS_TO_ONE_SERVER": Code(
         "several agreements of one supplier lead to one server: as a rule, one is meant for another server", (_WARNING,)
     ),
@@ -91,6 +95,9 @@ CODES: Mapping[str, Code] = {
         "two servers moved two entries below each other while neither knew the other's move: no server can take both; a "
         "warning once both are moved back",
         (_WARNING, _ERROR),
+    ),
+    "WRONG_ENTRY_DELETED": Code(
+        "a deletion took another entry of the name than the one that it is of, which lives on in conflict", (_ERROR,)
     ),
     "CONFLICT_ENTRIES": Code(
         "entries carry a mark of a conflict, of a parent that was made up, or of a schema that they do not fit",

@@ -15,7 +15,7 @@ from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.database import database_failing
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
-from workbench.systems.ds389.detectors.initialisations import initialisation_aborted
+from workbench.systems.ds389.detectors.initialisations import initialisation_aborted, initialisation_running
 from workbench.systems.ds389.detectors.logins import logins_fail
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
 from workbench.systems.ds389.detectors.moves import contradicting_moves
@@ -25,6 +25,7 @@ from workbench.systems.ds389.detectors.silent import no_answer_in_time, stopped_
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.detectors.unlike_lists import lists_differ
+from workbench.systems.ds389.detectors.wrong_deletions import wrong_entry_deleted
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
 
 DETECTORS: Detectors = {
@@ -37,6 +38,7 @@ DETECTORS: Detectors = {
         server_clocks,
         clock_behind,
         initialisation_aborted,
+        initialisation_running,
         told_by_status,
         clean_hanging,
         cleaned_and_back,
@@ -50,6 +52,7 @@ DETECTORS: Detectors = {
         login_notes_refused,
         clean_forced_loss,
         conflict_entries,
+        wrong_entry_deleted,
     ),
     LAG: (
         never_contacted,

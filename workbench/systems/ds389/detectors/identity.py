@@ -314,7 +314,8 @@ def _stop_cleaning(server: str, origin: str, suffix: str | None, live: Sequence[
 
 def _let_it_end() -> dict[str, str | None]:
     return step(
-        "bring the server that it waits for online, or delete the agreement that leads to one that is gone",
+        "bring the server that it waits for online, or delete the agreement that leads to one that is gone; initialise one that "
+        "is online and behind in this replica ID, if nothing brings it the rest",
         "without force the task waits until every direct, enabled agreement answers and covers the last CSN",
         "forcing it loses every change of the replica ID that a server still lacks",
     )

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, counted, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
 from workbench.systems.ds389.formats.directory import status_code
-from workbench.systems.ds389.logged.initialisations import BrokenOff, broken_off, filled_from_a_file, left_unfilled
+from workbench.systems.ds389.logged.initialisations import (
+    BrokenOff,
+    broken_off,
+    filled_from_a_file,
+    left_unfilled,
+    still_offline,
+)
 from workbench.systems.ds389.logged.lines import line_shown
 from workbench.systems.ds389.logged.link_fixes import initialise
 from workbench.systems.ds389.rules.ldap_results import in_words
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Link
 
 
 def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
@@ -28,7 +36,7 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
     collected is whole if it exchanges changes with the others.
     """
     told_by_itself = broken_off(situation.case, situation.topology)
-    yield from (_by_its_own_log(situation, one) for one in told_by_itself)
+    yield from (_with_what_is_left(situation, _by_its_own_log(situation, one)) for one in told_by_itself)
     own = {(one.server, one.suffix) for one in told_by_itself}
     statuses = situation.statuses()
     empty = left_unfilled(situation.case, situation.topology.links, statuses)
@@ -54,7 +62,73 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
         )
         # Of one with data of its own UNRELATED_DATA is the root, and this is why. One that claims nothing has none to keep.
         has_data = replica is not None and any(span.max for span in replica.vector.values())
-        yield replace(found, severity="warning", root="") if unrelated and has_data else found
+        found = replace(found, severity="warning", root="") if unrelated and has_data else found
+        yield _with_what_is_left(situation, found)
+
+
+def initialisation_running(situation: Situation) -> Iterator[Finding]:
+    """Replicas to which new data were coming when all was read, as their own logs or the agreements that lead to them tell."""
+    offline = {(one.server, one.suffix): one for one in still_offline(situation.case, situation.topology)}
+    statuses = situation.statuses()
+    sending: dict[tuple[str, str | None], list[tuple[Link, Mapping[str, Any]]]] = {}
+    for link in situation.topology.links:
+        row = statuses.get((link.supplier, link.suffix, link.name), {})
+        if link.consumer and "Total update in progress" in (row.get("init_status") or ""):
+            sending.setdefault((link.consumer, link.suffix), []).append((link, row))
+    broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
+    for server, suffix in sorted({*offline, *sending} - broken, key=lambda key: (key[0], key[1] or "")):
+        by, log = sending.get((server, suffix), []), offline.get((server, suffix))
+        began = log.at if log else by[0][1].get("init_started_at")
+        replica = situation.replica(server, suffix)
+        tops = [span.max for span in replica.vector.values() if span.max] if replica else []
+        if began and any(made > began for made in map(situation.topology.system.moment, tops) if made):
+            continue  # it took changes since: the end of a log was not collected
+        what, at = suffix or "the suffix", f" at {began:%Y-%m-%d %H:%M:%S} UTC" if began else ""
+        whom = f" by {by[0][0].supplier}, over {by[0][0].name}" if len(by) == 1 else ""
+        proof = (
+            f"its errors log says that {what} went offline for that{at}, and does not say that it came back"
+            if log
+            else f"that began{at}, and the agreement says that it goes on"
+        )
+        told = [{key: row.get(key) for key in ("file", "offset", "name", "init_status")} for _, row in by]
+        yield Finding(
+            "INITIALISATION_RUNNING",
+            "warning",
+            f"{server} was being initialised{whom} when it was read: {proof}",
+            server=server,
+            suffix=suffix,
+            evidence=(*(line_shown(row, place) for row, place in (log.lines if log else ())), *told),
+            root=f"new data for {server} were arriving when it was read: it answers nobody for {what} until that ends",
+            fix=(
+                step(
+                    f"wait until it has ended, and collect again: the errors log of {server} says that {what} is coming online",
+                    f"until then {server} answers neither clients nor suppliers for {what}, and what it lacks nothing tells",
+                    "if that takes far longer than all data need, see nsds5replicaLastInitStatus of the agreement that fills it",
+                ),
+            ),
+        )
+
+
+def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
+    """The same with the changes that only the changelog of the server still has, and what has to be done about them first."""
+    if not (rows := left_in_log(situation.verdicts, found.server, found.suffix)):
+        return found
+    server, them = found.server, "it" if len(rows) == 1 else "them"
+    these = f"{counted(len(rows))}, {rows[0]['position']} to {rows[-1]['position']}"
+    first = step(
+        f"save these {counted(len(rows))} from the changelog of {server} (`workbench plan` writes {them} to a file), and make on "
+        f"another supplier what of {them} is still right",
+        f"an initialisation makes the changelog of {server} anew, and no other collected server has {them}",
+        f"do not initialise {server} before that",
+    )
+    return replace(
+        found,
+        summary=f"{found.summary}; its changelog still has {these}, which no other collected server has",
+        root=f"{found.root}, which throws away {counted(len(rows))} that only its changelog has: save {them} first"
+        if found.root
+        else "",
+        fix=(first, *found.fix),
+    )
 
 
 def _by_its_own_log(situation: Situation, one: BrokenOff) -> Finding:

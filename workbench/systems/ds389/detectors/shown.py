@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 def element_shown(row: Row) -> dict[str, Any]:
     """An element of a vector as evidence."""
-    return {key: row[key] for key in ("server", "file", "offset", "raw", "problem")}
+    return {key: row[key] for key in ("server", "origin", "file", "offset", "raw", "problem")}
 
 
 def suffix_of_link(situation: Situation, server: str, link: str | None) -> str | None:

@@ -1,15 +1,23 @@
-"""Agreements to one server that do not exclude the same attributes."""
+"""Agreements to one server that do not exclude the same attributes, and what came to it without them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.fractional import unlike_lists
-from workbench.model import Finding, step
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.diagnosing.contents import Contents
+from workbench.diagnosing.fractional import Unlike, unlike_lists
+from workbench.model import ITEMS_SHOWN, Finding, counted, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+
+_MOST = 10_000
+"""Changes of such attributes that are looked at."""
 
 
 def lists_differ(situation: Situation) -> Iterator[Finding]:
@@ -17,23 +25,65 @@ def lists_differ(situation: Situation) -> Iterator[Finding]:
     for contents in situation.verdicts.contents:
         for server in sorted(one.server for one in contents.alike.replicas):
             if unlike := contents.fractional.by_luck(server):
-                which = "on the ways to" if any(one.by for one in unlike) else "to"
-                yield Finding(
-                    "LISTS_DIFFER",
-                    "warning",
-                    f"the agreements {which} {server} exclude different attributes: {unlike_lists(unlike)}. What a change "
-                    f"does to such an attribute does not reach {server} if it comes over that agreement first",
-                    server=server,
-                    suffix=contents.suffix,
-                    evidence=tuple(
-                        {"server": one.link.supplier, "link": one.link.name, "left_out": sorted(one.left_out)}
-                        for one in unlike
-                    ),
-                    fix=(
-                        step(
-                            f"set one list of excluded attributes in all agreements {which} {server}: "
-                            "nsDS5ReplicatedAttributeList, and nsDS5ReplicatedAttributeListTotal where it is set",
-                            f"else what {server} gets depends on which of them comes first",
-                        ),
-                    ),
-                )
+                yield _told(situation, contents, server, unlike)
+
+
+def _told(situation: Situation, contents: Contents, server: str, unlike: Sequence[Unlike]) -> Finding:
+    which = "on the ways to" if any(one.by for one in unlike) else "to"
+    names = frozenset().union(*(one.left_out for one in unlike))
+    without = _came_without(situation, contents, server, names)
+    these = f"{counted(len(without))} without {listed(sorted(names), 'or')}" if without else ""
+    logged = (
+        f". {server} got {these}, as its changelog shows: {without[0]} to {without[-1]}; those of its suppliers have them whole"
+        if without
+        else ""
+    )
+    return Finding(
+        "LISTS_DIFFER",
+        "error" if without else "warning",
+        f"the agreements {which} {server} exclude different attributes: {unlike_lists(unlike)}. What a change "
+        f"does to such an attribute does not reach {server} if it comes over that agreement first{logged}",
+        server=server,
+        suffix=contents.suffix,
+        items=tuple(without[:ITEMS_SHOWN]),
+        evidence=tuple(
+            {"server": one.link.supplier, "link": one.link.name, "left_out": sorted(one.left_out)} for one in unlike
+        ),
+        root=f"{server} got {these}: the agreements {which} it exclude different attributes" if without else "",
+        fix=(
+            step(
+                f"set one list of excluded attributes in all agreements {which} {server}: "
+                "nsDS5ReplicatedAttributeList, and nsDS5ReplicatedAttributeListTotal where it is set",
+                f"else what {server} gets depends on which of them comes first",
+            ),
+        ),
+    )
+
+
+def _came_without(situation: Situation, contents: Contents, server: str, names: frozenset[str]) -> list[str]:
+    """The changes of which the log of a server does not show what those of others show that they did to these attributes.
+
+    Where its entries were collected, these tell it: none is given if they do not differ in such an attribute.
+    """
+    shown = {one.attribute.lower() for one in contents.differences if server in one.servers}
+    if server in contents.exports and not shown & names:
+        return []
+    touches = re.compile(
+        rf"^(?:add|replace|delete): (?:{'|'.join(map(re.escape, sorted(names)))})(?:;.*)?$", re.I | re.M
+    )
+    where = pc.match_substring_regex(pc.field("body"), f"(?m){touches.pattern}", ignore_case=True)
+    found: set[str] = set()
+    looked = 0
+    for other in sorted(one.server for one in contents.alike.replicas if one.server != server and one.log):
+        about = {"snapshot": situation.topology.snapshot, "suffix": contents.suffix}
+        for batch in situation.rows("changes", ["position", "body"], where, server=other, **about):
+            asked = [row["position"] for row in batch.to_pylist() if touches.search(row["body"] or "")]
+            looked += len(asked)
+            here = pc.field("position").isin(pa.array(asked, pa.string())) & pc.field("operation").isin(
+                ["add", "modify"]
+            )
+            for mine in situation.rows("changes", ["position", "body"], here, server=server, **about):
+                found |= {row["position"] for row in mine.to_pylist() if not touches.search(row["body"] or "")}
+        if looked > _MOST:
+            break
+    return sorted(found)

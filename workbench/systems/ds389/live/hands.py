@@ -232,7 +232,7 @@ class Initialise(_Plain):
         """True if one was asked for since, and waits, runs or has ended well: it must not be begun twice.
 
         The request stands in the agreement from when the server took it; when it begins is told only some time later. One that is
-        only for a server which stays behind is done, too, if the server gets level by itself.
+        only for a server which stays behind is done, too, if the server gets level by itself and nobody wrote.
         """
         if step.details.get(IF_BEHIND) and self._gets_level(servers, step):
             return True
@@ -257,11 +257,23 @@ class Initialise(_Plain):
             yield from super().shortfall(servers, step, memo)
 
     def _gets_level(self, servers: PlannedServers, step: Step) -> bool:
-        """True if the server soon has what its source has now."""
+        """True if the server soon has what its source has now, and nobody wrote since the plan was made.
+
+        What was written while its source was filled came there with the data and by a session: it does nothing the second time,
+        its new log has none of it, and the next change moves the vector of the server over it.
+        """
+        if self._written_since(servers, step):
+            return False
         end = time.monotonic() + self.SETTLES
         while (behind := servers.lagging(step, step.details["level"])) and time.monotonic() < end:
             time.sleep(POLL)
         return not behind
+
+    @staticmethod
+    def _written_since(servers: PlannedServers, step: Step) -> bool:
+        now = servers.vectors(step.suffix).get(step.on, {})
+        known = [servers.planned(step.suffix, name) for name in servers.names(step.suffix)]
+        return any(position > max(one.get(origin, "") for one in known) for origin, position in now.items())
 
     def _written_to(self, servers: PlannedServers, step: Step) -> Iterable[str]:
         """That clients write on the server: its last changes come with the new data, or are lost, and its new log has none of

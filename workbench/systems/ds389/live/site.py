@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -168,9 +168,8 @@ class DirectorySite(PlannedServers):
             return False, f"has not got {what}"
         partner = self._partner(row, vectors)
         if row["targets"] and partner:
-            unlike = [text for dn in row["targets"] for text in self.unlike(suffix, (partner, name), dn)]
-            if unlike:
-                return False, unlike[0]
+            if unlike := self._still_unlike(suffix, (partner, name), row["targets"]):
+                return False, unlike
             compared = counted(len(row["targets"]), "entry is", "entries are")
             return True, f"has got {what}, and its {compared} as on {partner}"
         # A vector that claimed them when they were missing proves nothing, unless all of its data came anew.
@@ -180,6 +179,16 @@ class DirectorySite(PlannedServers):
         if filled or (not cleaned and not moves and self.planned(suffix, name).get(origin, "") < row["last"]):
             return True, f"has got {what}"
         return None, f"may have got {what}: its vector does not tell, and there was nothing to compare its entries with"
+
+    def _still_unlike(self, suffix: str | None, names: tuple[str, str], targets: Sequence[str]) -> str | None:
+        """In what entries differ for some time: one that clients write is read at two moments; None: each was alike once."""
+        left, end = list(targets), time.monotonic() + _SETTLES
+        while True:
+            told = {dn: next(iter(self.unlike(suffix, names, dn)), None) for dn in left}
+            left = [dn for dn in left if told[dn]]
+            if not left or time.monotonic() >= end:
+                return told[left[0]] if left else None
+            time.sleep(_PAUSE)
 
     def _partner(self, row: Mapping[str, Any], vectors: Vectors) -> str | None:
         """A server that makes changes and lacked nothing of what was promised."""

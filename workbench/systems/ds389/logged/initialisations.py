@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,7 +57,7 @@ def left_unfilled(
 
 
 class BrokenOff(NamedTuple):
-    """A replacement of the data of a replica that failed, by the server's own log.
+    """A replacement of the data of a replica that failed or goes on, by the server's own log.
 
     at     when it failed, else when it began
     lines  of the log that prove it
@@ -71,13 +71,23 @@ class BrokenOff(NamedTuple):
 
 def broken_off(case: Case, shown: Topology) -> list[BrokenOff]:
     """Replicas that went offline for new data, which did not arrive whole, and that did not come online or start since."""
-    failed = {one.server for one in case.inputs if one.facts.get("codes", {}).get("import_failed")}
-    found: list[BrokenOff] = []
-    for log in session_logs(case.until(shown.snapshot)) if failed else ():
+    return [one for one, failed in _offline(case, shown) if failed]
+
+
+def still_offline(case: Case, shown: Topology) -> list[BrokenOff]:
+    """Replicas that went offline for new data, which are arriving: `at` is when that began."""
+    return [one for one, failed in _offline(case, shown) if not failed]
+
+
+def _offline(case: Case, shown: Topology) -> Iterator[tuple[BrokenOff, bool]]:
+    """Replicas that are offline by the end of the server's own log, and whether the import failed since."""
+    went = {one.server for one in case.inputs if one.facts.get("codes", {}).get("replica_offline")}
+    known = {(one.server, one.suffix) for one in shown.replicas}
+    for log in session_logs(case.until(shown.snapshot)) if went else ():
         offline: dict[str | None, tuple[Row, Place]] = {}
         broke: dict[str | None, tuple[Row, Place]] = {}
         codes = ("starting", "replica_offline", "replica_online", "import_failed")
-        for row, place in log.lines(codes, [*WITH_TEXT, "suffix"]) if log.server in failed else ():
+        for row, place in log.lines(codes, [*WITH_TEXT, "suffix"]) if log.server in went else ():
             if row["code"] == "starting":
                 offline.clear()
                 broke.clear()
@@ -89,12 +99,11 @@ def broken_off(case: Case, shown: Topology) -> list[BrokenOff]:
                 broke.pop(row["suffix"], None)
             elif len(offline) == 1:  # of several nothing tells whose import that was
                 broke[next(iter(offline))] = row, place
-        found += [
-            BrokenOff(log.server, suffix, last[1].at, (offline[suffix], last))
-            for suffix, last in broke.items()
-            if (log.server, suffix) in {(one.server, one.suffix) for one in shown.replicas}
-        ]
-    return found
+        for suffix, went_at in offline.items():
+            last = broke.get(suffix, went_at)
+            lines = (went_at, last) if suffix in broke else (went_at,)
+            if (log.server, suffix) in known:
+                yield BrokenOff(log.server, suffix, last[1].at, lines), suffix in broke
 
 
 def last_success(row: Row) -> datetime | None:

@@ -20,6 +20,7 @@ from workbench.rules.link_failures import (
     BACKING_OFF,
     BIND_REFUSED,
     BUSY,
+    CHANGE_REFUSED,
     CLOCK_REFUSED,
     CONSUMER_READ_ONLY,
     GENERATION_DIFFERS,
@@ -589,4 +590,4 @@ def _refusing(
     one.said, one.full = said, no_room(said)
     if one.full:
         return Cause(REFUSED, error, f"{what}: {one.full}", f"{one.full.removeprefix('its ')} there")
-    return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")
+    return Cause(REFUSED, error, f"{what}; its own log says why", f"{CHANGE_REFUSED}, {in_words(error)}")

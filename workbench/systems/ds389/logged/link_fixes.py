@@ -218,9 +218,9 @@ def _too_weak(link: Agreement) -> tuple[Fix, ...]:
 
 def _login(link: Agreement) -> tuple[Fix, ...]:
     password = step(
-        f"give the agreement the password that {link.consumer} has for {link.login or 'its login'}, "
+        f"see that {link.consumer} has an entry for {link.login or 'the login'}, and give the agreement its password, "
         + _set(link, "--bind-passwd", "PASSWORD"),
-        "the login and its password have to be those of an entry on the consumer",
+        "a login that the consumer does not have is refused like a wrong password: its access log says `Entry does not exist`",
         "type the password in place of PASSWORD yourself; it stays in the history of the shell",
     )
     if not link.locked:
@@ -516,7 +516,8 @@ def take_the_change(server: str, suffix: str, result: int | None) -> dict[str, s
         f"find the cause in the errors log of {server} at the times of the attempts ({where} in its access log), and mend it "
         f"there; the next session sends the change again{readonly}",
         _FIRST_AGAIN,
-        "do not skip it by editing a RUV: it would be missing for good",
+        f"do not skip it by editing a RUV: it would be missing for good. If {server} cannot take it, initialise {server} from "
+        "one that has it: that throws away what only it has",
     )
 
 

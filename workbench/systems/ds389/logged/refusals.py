@@ -74,13 +74,25 @@ def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> 
         own = found.get(_key(link))
         if own is None or own.blocks or link.enabled is False:
             continue
-        if other := closed.get((link.consumer, link.suffix)):
+        other = closed.get((link.consumer, link.suffix))
+        if other and not _ran_since(own, other[1]):
             says = f"{link.consumer} takes no change of any supplier, as {other[0].name} shows: it answers like a backend with "
-            more[_key(link)] = replace(other[1], says=f"{says}nsslapd-readonly: on", attempts=None)
-        elif other := apart.get((str(link.consumer), link.supplier, link.suffix)):
+            proof = (*own.evidence, *other[1].evidence)
+            more[_key(link)] = replace(
+                other[1], says=f"{says}nsslapd-readonly: on", attempts=None, since=None, evidence=proof
+            )
+        elif (other := apart.get((str(link.consumer), link.supplier, link.suffix))) and not _ran_since(own, other[1]):
             says = f"the clocks are too far apart, as {other[0].name} shows"
-            more[_key(link)] = replace(other[1], says=says, attempts=None, since=None, fix=other[1].fix[:1])
+            proof = (*own.evidence, *other[1].evidence)
+            more[_key(link)] = replace(
+                other[1], says=says, attempts=None, since=None, fix=other[1].fix[:1], evidence=proof
+            )
     return more
+
+
+def _ran_since(own: LinkFailure, other: LinkFailure) -> bool:
+    """True if a link held a session that ended after the other one began to fail."""
+    return bool(own.since and other.since and own.since > other.since)
 
 
 def _key(link: Link) -> LinkKey:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
-from workbench.diagnosing.repair_sources import MENDED_BY_FILLING
+from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.model import counted, listed
 from workbench.repairs.obstacles import EMPTY, told_of
 from workbench.repairs.plans import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
@@ -30,7 +30,7 @@ from workbench.systems.ds389.repairs.evidence import (
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
 from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged
-from workbench.systems.ds389.repairs.unlike_links import list_conflict
+from workbench.systems.ds389.repairs.unlike_links import list_conflict, lost_by_lists
 from workbench.systems.ds389.rules.cleaning import CRASHES_ALONE, behind_hubs, may_clean_itself
 from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
 from workbench.systems.ds389.versions import version_of
@@ -68,7 +68,8 @@ class Initialise:
         for _ in view.model.servers:
             effects = [effect for one in drafts for step in one.steps for effect in step.effects]
             result, after = achieved(view.model, effects)
-            cut = result.cut - asked
+            # Who got nothing any more before gets it with the data alone, too.
+            cut = (result.cut | {lack.server for lack in result.unsaid}) - asked
             behind = cut or left_behind(view.model, effects) - asked
             ways = [
                 link
@@ -170,7 +171,7 @@ class Initialise:
                 },
             )
         )
-        failure = link.failure if link.blocked and link.blocked not in MENDED_BY_FILLING else None
+        failure = link.failure if link.blocked and link.failure and not link.failure.lets_fill else None
         if failure and server in told_of(EMPTY, view.findings, view.suffix) and not not_reached(failure):
             failure = None  # a server without data refuses changes, and takes data
         excluded = _excluded(view, link)
@@ -192,6 +193,7 @@ class Initialise:
             else locked_login(view, server, _login(view, link))
             or not_now(view, source, server)
             or list_conflict(view, server, link=link)
+            or lost_by_lists(view, server)
             or feeds_alone(view, server)
             or not_judged(view, model.servers[source].source or source, server),
         )
@@ -200,18 +202,22 @@ class Initialise:
 def _if_behind(draft: Draft) -> Draft:
     """The same for a server that is filled only if it does not get level by itself."""
     server = draft.steps[-1].server
-    only = f"only if {server} stays behind: "
+    only = f"only if {server} stays behind, or anybody writes meanwhile: "
     steps = []
     for one in draft.steps:
         step = replace(one, details={**one.details, IF_BEHIND: True})
         if one.repair == "initialise":
-            step = replace(step, says=f"only if {server} does not get level by itself: {one.says}", effects=())
+            step = replace(
+                step,
+                says=f"only if {server} does not get level by itself, or anybody wrote since the plan was made: {one.says}",
+                effects=(),
+            )
         elif one.repair == "task":
             step = replace(step, says=f"{one.says}; if it was not filled, only what differs there is written")
         steps.append(step)
     return replace(
         draft,
-        says=f"{draft.says} if it stays behind",
+        says=f"{draft.says} if it stays behind or anybody writes meanwhile",
         steps=tuple(steps),
         load=only + draft.load,
         downtime=only + draft.downtime,
@@ -223,7 +229,8 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
     """Write what only this server holds to a file, if its log tells what it is."""
     model = view.model
     # A stretch stands for several changes: which they are, the list of stranded ones tells.
-    rows = [row for row in view.situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
+    verdicts = view.situation.verdicts
+    rows = [row for row in verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
     named = [row["position"] for row in rows]
     text, without = stranded_ldif(view, server, named)
     told = {
@@ -239,6 +246,7 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
     if not text or not told:
         return []
     count = sum(model.lots[number].changes for number in told)
+    where = f"the changelog of {server} has" if left_in_log(verdicts, server, view.suffix) else f"{server} holds"
     lacks = f" Not in it: {'; '.join(without)}." if without else ""
     return [
         Step(
@@ -247,7 +255,7 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
             server=server,
             on=server,
             suffix=view.suffix,
-            says=f"{counted(count)} that only {server} holds are written to a file, for whoever decides about them.{lacks}",
+            says=f"{counted(count)} that only {where} are written to a file, for whoever decides about them.{lacks}",
             stands_on="no file of that name is there",
             expects="the file is there: once all servers are alike, send what of it is still right to a supplier (ldapmodify -f)",
             risk="none: nothing is written to a server",
@@ -343,6 +351,10 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         if lot.origin == rid and any(number not in server.holds for server in view.model.servers.values())
     )
     behind = behind_hubs(view.situation.topology, view.suffix)
+    naming = {one.server for one in view.situation.topology.replicas if one.suffix == view.suffix and rid in one.vector}
+    naming |= {*behind} if lacking else set()  # who lacks changes of it gets them, and its name with them
+    here = [name for name in behind if name in naming and _cleans_itself(view, name)]
+    kept = [name for name in behind if name in naming and name not in here]
     step = Step(
         key=f"clean-{rid}",
         repair="clean",
@@ -351,7 +363,7 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         suffix=view.suffix,
         says=f"{on} has every server take replica ID {rid} out of its RUV and changelog",
         stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know",
-        expects=f"no RUV names {rid} any more{f', but for {listed(behind)}' if behind else ''}",
+        expects=f"no RUV names {rid} any more{f', but for {listed([*here, *kept])}' if here or kept else ''}",
         risk="if a server still makes changes as it, these are lost; the task waits for servers that are down"
         if not force
         else "servers that lack changes of it never get them",
@@ -359,21 +371,19 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         commands=(dsconf(on, *words),),
         sends=ldif(records),
         effects=({"do": "forget", "origin": rid},),
-        details={"records": records, "task": dn, "origin": rid, "behind": behind},
+        details={"records": records, "task": dn, "origin": rid, "behind": behind, "kept": kept},
     )
-    here = [name for name in behind if _cleans_itself(view, name)]
     steps = (step, *(_cleaning_here(view, rid, name) for name in here))
-    kept = [name for name in behind if name not in here]
-    costs = (
-        f"{listed(kept)} keep{'s' * (len(kept) == 1)} {rid} in the RUV until the next initialisation: hubs do not pass on that "
-        f"it was cleaned, and {CRASHES_ALONE}"
-        if kept
-        else ""
-    )
+    stays = f"hubs do not pass on that it was cleaned, and {CRASHES_ALONE}"
+    keep, name_it = (f"{listed(kept)} {verb}{'s' * (len(kept) == 1)}" if kept else "" for verb in ("keep", "name"))
+    costs = f"{keep} {rid} in the RUV until the next initialisation: {stays}" if kept else ""
     says = f"clean replica ID {rid}{', without waiting for anybody' if force else ''}"
     load = "one pass over every changelog"
     if not on:
         return Draft("clean-by-force" if force else "clean", says, refused="no server that makes changes was collected")
+    if kept and naming <= {*kept}:
+        way = "clean-by-force" if force else "clean"
+        return Draft(way, says, refused=f"only {name_it} it, which only an initialisation ends: {stays}")
     if force:
         refused = (
             f"{counted(lacking)} of it would be lost on servers that lack them"

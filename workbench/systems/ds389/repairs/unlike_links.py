@@ -23,6 +23,16 @@ def list_conflict(view: View, server: str, link: Link | None = None, names: Coll
     return ""
 
 
+def lost_by_lists(view: View, server: str) -> str:
+    """The same, where the server lacks a value of an attribute that one of these agreements excludes: it would be lost again."""
+    for contents in view.situation.verdicts.contents:
+        if contents.suffix == view.suffix:
+            names = {one.attribute.lower() for one in contents.differences if server in one.servers and one.attribute}
+            if names and (why := list_conflict(view, server, names=names)):
+                return why
+    return ""
+
+
 def excluded_everywhere(view: View, server: str) -> frozenset[str]:
     """The attributes that no way to a server lets through, as far as links show it; a repair does not bring them either."""
     statuses = view.situation.statuses()
