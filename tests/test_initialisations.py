@@ -304,16 +304,18 @@ def test_data_that_are_arriving_are_told_by_the_log_of_the_server(
     case = case_of(tmp_path, files)
     found = diagnose(case)
     named = of("INITIALISATION_RUNNING", found["findings"])
-    assert [(one["severity"], one["server"]) for one in named] == [("warning", "s2")] * told
+    assert [(finding["severity"], finding["server"]) for finding in named] == [("warning", "s2")] * told
     assert headline(found).startswith("New data for s2 were arriving when it was read") is told
     made_plan = plan(case)
-    assert not made_plan.steps and any("INITIALISATION_RUNNING s2" in one for one in made_plan.left) is told
+    assert not made_plan.steps and any("INITIALISATION_RUNNING s2" in line for line in made_plan.left) is told
 
 
 def emptied() -> dict[str, Any]:
-    """s2 made 12 and 13, which nobody got; it was initialised from s1, which broke off, and started again without data."""
+    """s2 made 12 and 13, which no server got; its initialisation from s1 broke off, and s2 started again without data."""
     ruv = elements(claims(r1=(1, 9), r2=(1, 5)))
-    empty = [one.split(" 6")[0] if "replicageneration" not in one else one[:-12] + "777700000000" for one in ruv]
+    empty = [
+        element[:-12] + "777700000000" if "replicageneration" in element else element.split(" 6")[0] for element in ruv
+    ]
     both = [*(csn(second, 1) for second in range(1, 10)), *(csn(second, 2) for second in range(1, 6))]
     status = f"nsds5replicaLastInitStatus: {BROKE_OFF}\nnsds5replicaLastInitStart: {zulu(20)}\n"
     return {
@@ -357,6 +359,6 @@ def test_data_that_are_arriving_are_told_by_the_agreement_alone(tmp_path: Path) 
     files: dict[str, Any] = dict(pair_of_servers())
     status = f"nsds5replicaLastInitStatus: Error (0) Total update in progress\nnsds5replicaLastInitStart: {zulu(30)}\n"
     files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902).rstrip("\n") + f"\n{status}\n"
-    (one,) = of("INITIALISATION_RUNNING", diagnose(case_of(tmp_path, files))["findings"])
-    assert one["server"] == "s2" and "by s1, over s1-to-s2" in one["summary"]
-    assert "the agreement says that it goes on" in one["summary"]
+    (finding,) = of("INITIALISATION_RUNNING", diagnose(case_of(tmp_path, files))["findings"])
+    assert finding["server"] == "s2" and "by s1, over s1-to-s2" in finding["summary"]
+    assert "the agreement says that it goes on" in finding["summary"]

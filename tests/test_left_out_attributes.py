@@ -173,7 +173,7 @@ def test_what_came_without_an_attribute_is_told_by_the_logs(without: bool, tmp_p
     part = logged(csn(2, 1), 1, "uid=anna", notes) + last
     files |= {"s1.changelog.ldif": whole, "s3.changelog.ldif": part if without else whole}
     found = diagnose(case_of(tmp_path, files))
-    (told,) = (one for one in found["findings"] if one["code"] == "LISTS_DIFFER")
+    (told,) = (finding for finding in found["findings"] if finding["code"] == "LISTS_DIFFER")
     assert told["severity"] == ("error" if without else "warning")
     assert list(told["items"]) == ([csn(2, 1)] if without else [])
     assert headline(found).startswith("S3 got 1 change without mail: the agreements to it exclude") is without

@@ -209,7 +209,7 @@ def test_no_link_to_a_consumer_that_takes_nothing_brings_anything(tmp_path: Path
     assert also["since"] is None and also["evidence"][0]["name"] == "also-to-s2", "its own status proves it, too"
     ran_since = files | {"s3.agreements.ldif": with_status(agreement("also-to-s2", 38902), told(BUSY, ended=4000))}
     failing_since = of("LINK_FAILING", findings(tmp_path / "since", ran_since))
-    assert {one["link"]: one["reason"] for one in failing_since} == {
+    assert {failure["link"]: failure["reason"] for failure in failing_since} == {
         "to-s2": "consumer_read_only",
         "also-to-s2": "busy",
     }
@@ -226,8 +226,9 @@ def test_clocks_that_are_too_far_apart_one_way_are_so_the_other_way(
     skewed = "Error (2) Problem connecting to replica - too much time skew between replicas (excessive clock skew)"
     files["s2.agreements.ldif"] = with_status(agreement("to-s1", 38901), told(skewed))
     found = [one for one in findings(tmp_path, files) if one["code"] == "LINK_FAILING" and one["link"] == "to-s2"]
-    assert [one["reason"] for one in found if one["reason"] != "busy"] == (["clock_refused"] if blocked else [])
-    assert all("as to-s1 shows" in one["summary"] for one in found if one["reason"] != "busy")
+    closed = [failure for failure in found if failure["reason"] != "busy"]
+    assert [failure["reason"] for failure in closed] == (["clock_refused"] if blocked else [])
+    assert all("as to-s1 shows" in failure["summary"] for failure in closed)
 
 
 def test_a_consumer_that_is_busy_because_it_refuses(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_server_that_only_a_hub_feeds_is_cleaned_by_a_step_of_its_own(version:
         "s2.agreements.ldif": agreement("s2-to-s3", 38903),
         "s3.replica.ldif": replica(65535, more, flags=0),
     }
-    claimed = tuple("".join(f"nsds50ruv: {one}\n" for one in some) for some in (ruv, more))
+    claimed = tuple("".join(f"nsds50ruv: {element}\n" for element in vector) for vector in (ruv, more))
     made = [entry("uid=anna", 1).replace(csn(1, 1), csn(3, 9))]
     files |= {f"s{number}.entries.ldif": export(more if number == 3 else ruv, made) for number in (1, 2, 3)}
     files |= listening("s1") | listening("s2") | listening("s3")
@@ -152,7 +152,7 @@ def test_a_server_that_only_a_hub_feeds_is_cleaned_by_a_step_of_its_own(version:
     )
     planned = plan(case_of(tmp_path / "s3", files))
     everywhere = files | {
-        f"s{one}.replica.ldif": str(files[f"s{one}.replica.ldif"]).replace(*claimed) for one in (1, 2)
+        f"s{number}.replica.ldif": str(files[f"s{number}.replica.ldif"]).replace(*claimed) for number in (1, 2)
     }
     all_name_it = plan(case_of(tmp_path / "all", everywhere))
     assert all_name_it.steps[0].expects == "no RUV names 9 any more, but for s3"
@@ -314,7 +314,7 @@ def test_no_plan_refills_a_server_because_it_drops_changes(tmp_path: Path) -> No
     planned = plan(case_of(tmp_path, files))
     said = "\n".join(planned.open)
     assert "4 changes do not arrive at c3, for c3 drops them" in said and "restart c3" in said
-    assert not planned.steps and any(one.startswith("LINK_DISABLED to-c3") for one in planned.left)
+    assert not planned.steps and any(line.startswith("LINK_DISABLED to-c3") for line in planned.left)
     assert planned.unmended == 1
     assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [4]
 
@@ -381,7 +381,7 @@ def test_nothing_is_written_or_sent_over_a_link_that_leaves_out_what_another_one
     ways = {one.way: one.refused for one in planned.courses}
     why = "s1-to-s3 of s1 excludes mail, which another one sends to s3: they have to exclude the same first"
     # Filled from s2 it would have all, and lose the next value again.
-    assert [ways[one] for one in ("rewrite", "initialise-from-s1", "initialise-from-s2")] == [why] * 3
+    assert [ways[way] for way in ("rewrite", "initialise-from-s1", "initialise-from-s2")] == [why] * 3
     assert [one["left_out"] for one in planned.servers] == [[], [], []]
 
 

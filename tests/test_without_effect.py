@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from detector_samples import of, plain_line
@@ -14,6 +13,9 @@ from test_thrown_away import verdicts
 from workbench import Case, diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.planning import plan
+
+Files = dict[str, str]
+"""Name of a collected file -> its text."""
 
 ANNA, ELSE = "uid=anna,ou=people", "uid=else,ou=people"
 ENDED = logged(csn(20, 1), 9, ELSE, "replace: sn\nsn: x\n-\n")
@@ -27,7 +29,7 @@ GLUE = (
 )
 
 
-def logs(missing: str, mine: str, *more: str) -> dict[str, Any]:
+def logs(missing: str, mine: str, *more: str) -> Files:
     """s1 has both changes; s2 has `mine` alone, and claims both. `more`: lines of the errors log of s2."""
     ruv = elements(claims(r1=(1, 20), r2=(1, 15)))
     return {
@@ -115,7 +117,7 @@ def test_an_unknown_twin_that_finds_its_work_done_is_known(tmp_path: Path) -> No
     assert not found["missing"] and not found["unknown"]
 
 
-def down() -> dict[str, Any]:
+def down() -> Files:
     """The same deletion on a server that was not collected and on s1; s1 and s2 took that of s1, and answered the other one."""
     ruv = elements(claims(r1=(1, 20), r2=(1, 5), r9=(1, 12)))
     lines = [(1, ANNA, "ADD", csn(1, 1)), (8, ANNA, "DEL", csn(8, 1))]
@@ -140,7 +142,7 @@ def test_a_second_deletion_of_which_no_log_tells_the_entry_lacks_where_the_name_
     files = down()
     if not gone:
         files["s2.access.log"] = "".join(
-            one for one in files["s2.access.log"].splitlines(keepends=True) if "op=9" not in one
+            line for line in files["s2.access.log"].splitlines(keepends=True) if "op=9" not in line
         )
     rule = verdicts(tmp_path, files, csn(9, 9))["s2"]
     assert rule == (("present", "gone_already") if gone else ("missing", "log_lacks"))
@@ -207,6 +209,6 @@ def test_a_deletion_that_took_the_other_entry_of_the_name_is_told(taken: int, tm
     files |= {f"s{number}.entries.ldif": export(ruv, [*there, *gone]) for number in (1, 2)}
     found = diagnose(case_of(tmp_path, files))
     told = of("WRONG_ENTRY_DELETED", found["findings"])
-    assert [one["server"] for one in told] == (["s1", "s2"] if taken == 1 else [])
+    assert [finding["server"] for finding in told] == (["s1", "s2"] if taken == 1 else [])
     assert headline(found).startswith(f"The deletion of uid=anna,{SUFFIX} took another entry") is (taken == 1)
-    assert all(f"2-2-2-{taken} of the same name is gone" in one["summary"] for one in told)
+    assert all(f"2-2-2-{taken} of the same name is gone" in finding["summary"] for finding in told)

@@ -84,17 +84,18 @@ def with_those_without_effect(
     """
     lacking = {
         name
-        for name, one in told.items()
+        for name, verdict in told.items()
         if name not in lacked
-        if (one.verdict == MISSING and one.rule not in PROVED) or (one.verdict == UNKNOWN and one.rule in _OPEN)
+        if (verdict.verdict == MISSING and verdict.rule not in PROVED)
+        or (verdict.verdict == UNKNOWN and verdict.rule in _OPEN)
     }
     entries = _OfEntries({position} if lacking else set(), evidence, logs, has)
     found = {**told}
     for server in servers:
         name = server.replica.server
         if name in lacking and (rule := entries.rule(server, position)):
-            verdict = UNKNOWN if rule == UNCLEAR else PRESENT
-            found[name] = told[name]._replace(verdict=verdict, rule=rule, says=SAYS[rule])
+            known = UNKNOWN if rule == UNCLEAR else PRESENT
+            found[name] = told[name]._replace(verdict=known, rule=rule, says=SAYS[rule])
     return found
 
 
@@ -159,24 +160,24 @@ class _OfEntries:
         done = self.done.get(self.entries.get(position, ""), {})
         if (mine := done.get(position)) is None:
             return None
-        for other, one in done.items():
+        for other, deed in done.items():
             if other == position or not self._has(server, other):
                 continue
-            again = one.operation == "delete" and (mine.operation == "delete" or other < position)
-            if again and not self._came_back(server, one.target):
+            again = deed.operation == "delete" and (mine.operation == "delete" or other < position)
+            if again and not self._came_back(server, deed.target):
                 return UNCLEAR if self._replaced_since(server, other) else DELETED_HERE
             low, high = sorted((position, other))
-            same = one.renamed == mine.renamed and not any(low < between < high for between in done)
-            alike = one.replaces == mine.replaces != ""
-            later = other > position and alike and (one.moved or not mine.moved)
-            if one.operation == mine.operation == "modrdn" and (same or later):
+            same = deed.renamed == mine.renamed and not any(low < between < high for between in done)
+            alike = deed.replaces == mine.replaces != ""
+            later = other > position and alike and (deed.moved or not mine.moved)
+            if deed.operation == mine.operation == "modrdn" and (same or later):
                 return UNCLEAR if self._replaced_since(server, other) else RENAMED_SINCE
         return None
 
     def _replaced_since(self, server: JudgedServer, position: str) -> bool:
         """True if the data came out of a file since: they may be of before, and the entry back."""
         made = self.evidence.system.moment(position)
-        return any(one.kind == REPLACED and made is not None and one.ended > made for one in server.resets)
+        return any(reset.kind == REPLACED and made is not None and reset.ended > made for reset in server.resets)
 
     def _has(self, server: JudgedServer, position: str) -> bool:
         key = server.replica.server, position
