@@ -66,10 +66,11 @@ def test_what_is_beyond_every_vector_is_young_or_lost(
     resets = [SimpleNamespace(sure=True, kind=TOTAL, began=_when(str(replaced)))] if replaced else []
     maker = SimpleNamespace(seen={"3": newest}, replica=SimpleNamespace(server="c", origin="3"), resets=resets)
     other = SimpleNamespace(seen={"3": "4"}, replica=SimpleNamespace(server="a", origin="1"), resets=[])
-    servers: Any = [maker, other]
+    behind = SimpleNamespace(seen={"3": ""}, replica=SimpleNamespace(server="r", origin=None), resets=[])
+    servers: Any = [maker, other, behind]
     mark_arrival(pending, [], servers, SUFFIX, lambda one, _: one.replica.server in shows, _EVIDENCE)
     assert [(row["uncovered"], row["lost_by"]) for row in pending] == [(uncovered, lost_by), (False, None)]
-    servers = [other]
+    servers = [other, behind]
     mark_arrival(pending, [], servers, SUFFIX, _shows_it, _EVIDENCE)
     assert not pending[0]["uncovered"], "the vector of its maker was not read"
 

@@ -119,7 +119,7 @@ IMPORTED = plain_line(
     ("about", "more"),
     [
         ("it succeeded", {"status": WHOLE}),
-        ("it goes on", {"status": "Error (0) Total update in progress"}),
+        ("it goes on", {"status": "Error (0) Total update in progress\nnsds5BeginReplicaRefresh: start"}),
         (
             "s2 filled it since",
             {"other": f"nsds5replicaLastInitStart: {zulu(25)}\nnsds5replicaLastInitStatus: {WHOLE}\n"},
@@ -358,6 +358,7 @@ def test_data_that_are_arriving_are_told_by_the_agreement_alone(tmp_path: Path) 
     """A server that is being filled answers no question about its suffix: of s2 nothing but the agreement to it was collected."""
     files: dict[str, Any] = dict(pair_of_servers())
     status = f"nsds5replicaLastInitStatus: Error (0) Total update in progress\nnsds5replicaLastInitStart: {zulu(30)}\n"
+    status += "nsds5BeginReplicaRefresh: start\n"
     files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902).rstrip("\n") + f"\n{status}\n"
     (finding,) = of("INITIALISATION_RUNNING", diagnose(case_of(tmp_path, files))["findings"])
     assert finding["server"] == "s2" and "by s1, over s1-to-s2" in finding["summary"]

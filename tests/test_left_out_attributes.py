@@ -179,6 +179,19 @@ def test_what_came_without_an_attribute_is_told_by_the_logs(without: bool, tmp_p
     assert headline(found).startswith("S3 got 1 change without mail: the agreements to it exclude") is without
 
 
+def test_of_two_attributes_the_one_that_is_lacking_is_named(tmp_path: Path) -> None:
+    """mail is left out on one way, telephoneNumber on the other; the change did both, and came without mail."""
+    files = with_lists({"s1-to-s3": "mail", "s2-to-s3": "telephoneNumber"}) | listening("s3")
+    files = {name: text for name, text in files.items() if "entries" not in name}
+    phone, last = "replace: telephoneNumber\ntelephoneNumber: 7\n-\n", logged(csn(9, 1), 9, "uid=end", "", "delete")
+    for name, mail in (("s1", "replace: mail\nmail: a@example.com\n-\n"), ("s3", "")):
+        files[f"{name}.changelog.ldif"] = logged(csn(2, 1), 1, "uid=anna", mail + phone) + last
+    found = diagnose(case_of(tmp_path, files))
+    (told,) = (finding for finding in found["findings"] if finding["code"] == "LISTS_DIFFER")
+    assert (told["severity"], "s3 got 1 change without mail, as" in told["summary"]) == ("error", True)
+    assert told["fix"][1]["repair"].startswith("then write the present values of mail of these entries once more")
+
+
 def test_no_server_is_filled_whose_values_would_be_left_out_again(tmp_path: Path) -> None:
     files = with_lists({"s1-to-s3": "mail"})
     right, wrong = entry("uid=anna", 1, f"mail;vucsn-{csn(2, 1)}: a@example.com"), entry("uid=anna", 1)

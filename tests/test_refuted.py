@@ -224,7 +224,6 @@ def test_a_replica_that_comes_back_after_it_was_cleaned(tmp_path: Path) -> None:
         ("a supplier releases the ID", comes_back((5, RELEASED))),
         ("it was restarted since", comes_back((5, CLEANED), (7, STARTED))),
         ("it took a change since: nobody saw it start", comes_back((5, CLEANED), had=(6, 7))),
-        ("nothing was made since", comes_back((30, CLEANED))),
     ],
 )
 def test_who_takes_changes_again_drops_none(about: str, files: dict[str, Any], tmp_path: Path) -> None:
@@ -232,6 +231,14 @@ def test_who_takes_changes_again_drops_none(about: str, files: dict[str, Any], t
     assert not of("CLEANED_ORIGIN_BACK", found["findings"]), about
     assert {row["dropped_since"] for row in found["pending"]} == {None}
     assert "on the way to c3" in headline(found)
+
+
+def test_what_was_made_before_the_cleaning_does_not_wait_for_who_still_drops_the_id(tmp_path: Path) -> None:
+    """c3 would drop it once more; whether it had it before, nothing tells."""
+    found = diagnose(case_of(tmp_path, comes_back((30, CLEANED))))
+    assert not found["pending"] and not of("CLEANED_ORIGIN_BACK", found["findings"])
+    assert ("c3", "1", "cleaned_here") in {(row["server"], row["origin"], row["why"]) for row in found["unknown"]}
+    assert "on the way" not in headline(found)
 
 
 def test_an_initialisation_does_not_make_a_server_take_a_cleaned_id_again(tmp_path: Path) -> None:

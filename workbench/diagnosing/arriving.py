@@ -24,13 +24,20 @@ ANSWERED_NOT_APPLIED = "ANSWERED_NOT_APPLIED"
 NO_ANSWER_IN_TIME, DATABASE_FAILING, STOPPED_MEANWHILE = "NO_ANSWER_IN_TIME", "DATABASE_FAILING", "STOPPED_MEANWHILE"
 """Codes of a server that ran and may hang, of one that cannot write, and of one that stopped while servers were read: while that
 is so, nothing arrives there."""
+INITIALISATION_RUNNING, SEARCH_REFUSED = "INITIALISATION_RUNNING", "SEARCH_REFUSED"
+"""Codes of a server that gets new data, and of one that does not show its data: nothing arrives there, nothing comes from it."""
 STOPPED_BECAUSE = {
     DATABASE_FAILING: "could not write its database",
     NO_ANSWER_IN_TIME: "may hang",
     STOPPED_MEANWHILE: "takes no connection",
+    INITIALISATION_RUNNING: "is being initialised",
+    SEARCH_REFUSED: "does not show its data",
 }
-SENDS_NOTHING = frozenset({NO_ANSWER_IN_TIME, STOPPED_MEANWHILE})
+SENDS_NOTHING = frozenset({NO_ANSWER_IN_TIME, STOPPED_MEANWHILE, INITIALISATION_RUNNING, SEARCH_REFUSED})
 """Codes of servers that send nothing either."""
+
+WITHOUT_DATA = (INITIALISATION_RUNNING, SEARCH_REFUSED)
+"""What such a server lacks or claims means nothing at the moment."""
 
 
 Wait = tuple[str | None, str | None, str | None]
@@ -75,8 +82,9 @@ def mark_arrival(
     lost_by    its maker, whose data were replaced after both ends of it were made, and no server has the ends
     """
     _mark_through(pending, pairs, suffix)
+    names = {one.replica.server for one in servers}
     for row in pending:
-        if row["suffix"] != suffix:
+        if row["suffix"] != suffix or row["server"] not in names:
             continue
         row["lost_by"], row["uncovered"] = None, False
         if row["suppliers"] or row["through"] or row.get("dropped_since"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from workbench.diagnosing.dropping import dropping, why_dropped
+from workbench.diagnosing.dropping import dropping, remembered_since, why_dropped
 from workbench.engine.positions import Positions, of_keys
 from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
@@ -26,7 +26,7 @@ CLEANED_HERE = "cleaned_here"
 """Why it is not known whether a server had a change: it cleaned the origin since."""
 
 
-def _cleaned(evidence: Evidence, server: str) -> dict[str, datetime]:
+def cleaned_at(evidence: Evidence, server: str) -> dict[str, datetime]:
     """Origin -> when the server last logged that it cleaned it; of a server with several suffixes no line tells of which."""
     code = evidence.shown.proving.cleaned
     if not code or any(evidence.of_several(one) for one in evidence.inputs if one.server == server):
@@ -41,12 +41,17 @@ def _cleaned(evidence: Evidence, server: str) -> dict[str, datetime]:
 def cleaned_away(proofs: Proofs, origin: str) -> datetime | None:
     """When a server cleaned an origin of which it claims nothing; None: it did not, or has older data by now.
 
-    A server that claims the origin still and sends changes to others sends all that its log has of it to who forgot it.
+    A server that claims the origin still and feeds one that forgot it sends all that its log has of it there.
     """
-    alike = [one for one in proofs.evidence.shown.replicas if one.suffix == proofs.replica.suffix]
-    if last(proofs.replica.seen(), origin) or any(one.keeps_log and last(one.vector, origin) for one in alike):
+    shown = proofs.evidence.shown
+    alike = [one for one in shown.replicas if one.suffix == proofs.replica.suffix]
+    links = [link for link in shown.links if link.suffix == proofs.replica.suffix]
+    server = proofs.replica.server
+    feeding = {x.supplier for x in links if x.consumer == server or (x.consumer is None and server not in x.unlike)}
+    sending = [one for one in alike if one.keeps_log and (not links or one.server in feeding)]
+    if last(proofs.replica.seen(), origin) or any(last(one.vector, origin) for one in sending):
         return None
-    found: dict[str, datetime] = proofs.evidence.once(proofs.replica.server, _cleaned)
+    found: dict[str, datetime] = proofs.evidence.once(proofs.replica.server, cleaned_at)
     at = found.get(origin)
     if at and any(one.kind in (TOTAL, REPLACED) and one.ended >= at for one in proofs.resets):
         # The marks of its new log tell of when the data is that came.
@@ -64,8 +69,11 @@ def forgot(proofs: Proofs, origin: str) -> datetime | None:
     newest = max(filter(None, (last(one.seen(), origin) for one in alike)), default="")
     if not newest or last(proofs.replica.seen(), origin):
         return None
-    found = dropping(proofs, proofs.system.show(newest), origin)
-    return found.since if found else None
+    if found := dropping(proofs, proofs.system.show(newest), origin):
+        return found.since
+    # All was made before it cleaned the origin: sent once more by a server that was down then, it is dropped as well.
+    made, at = proofs.system.moment(newest), remembered_since(proofs, origin)
+    return at if at and made and made <= at else None
 
 
 def not_covered(proofs: Proofs, position: str) -> tuple[str, str, str]:

@@ -22,14 +22,18 @@ class Comparable(NamedTuple):
 
 
 def comparable(shown: Topology) -> list[Comparable]:
-    """The groups of servers that may be compared, the largest of a suffix last. One of unknown generation counts to that."""
+    """The groups of servers that may be compared, the largest of a suffix last. One of unknown generation counts to that.
+
+    Servers without data count for less than any with some.
+    """
     found: list[Comparable] = []
     for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
         mine = [one for one in shown.replicas if one.suffix == suffix]
         used = Counter(one.origin for one in mine if one.origin)
         doubtful = frozenset(origin for origin, times in used.items() if times > 1)
         sizes = Counter(one.generation for one in mine if one.generation)
-        generations: list[str | None] = [*sorted(sizes, key=lambda one: (sizes[one], one))] or [None]
+        filled = Counter(one.generation for one in mine if one.generation and not one.empty)
+        generations: list[str | None] = [*sorted(sizes, key=lambda one: (filled[one], sizes[one], one))] or [None]
         largest = generations[-1]
         for generation in generations:
             alike = tuple(one for one in mine if (one.generation or largest) == generation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -36,6 +36,11 @@ class JudgedServer:
     reach: dict[str, str] = field(default_factory=dict)
     missing: dict[str, Positions] = field(default_factory=dict)
     unclear: Positions = NONE
+
+
+def names_of(servers: Iterable[JudgedServer]) -> set[str]:
+    """The servers that are judged together; others of their suffix have data of another beginning."""
+    return {one.replica.server for one in servers}
 
 
 def untrimmed(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> dict[str, str]:

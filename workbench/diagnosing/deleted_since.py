@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.known import Known
+from workbench.collected.inputs import Input
 from workbench.engine.positions import of_keys
+from workbench.engine.rows import rows_at
 from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Reset, Verdict
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ Line = tuple[datetime, str, str]
 _COLUMNS = ("position", "operation", "target", "at")
 
 
-def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known) -> None:
+def note_deleted_since(
+    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], logs: Sequence[Input]
+) -> None:
     """Take such changes of these servers out of what is missing; where the list was cut, it stays as it is."""
     if "missing" in found.cut():
         return
@@ -77,14 +80,25 @@ def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[Ju
         if (row["suffix"], row["operation"]) == (evidence.suffix, "delete") and row["server"] in names
         if row["target"] and may_do_nothing(found, evidence, row)
     ]
+    positions = {id(row): evidence.system.typed(row["position"]) or "" for row in deletions}
+    told_by_id = entries_of(evidence, logs, {*positions.values()}) if deletions else {}
+    deletions = [row for row in deletions if positions[id(row)] not in told_by_id]
     done = _done(evidence, {row["target"] for row in deletions}, _replaced(servers)) if deletions else {}
     filled = _filled(servers)
     gone_there = [
-        row
-        for row in deletions
-        if _gone_already(done, row["target"], evidence.system.typed(row["position"]) or "", row["server"], filled)
+        row for row in deletions if _gone_already(done, row["target"], positions[id(row)], row["server"], filled)
     ]
     lack_nothing(found, evidence, servers, gone_there)
+
+
+def entries_of(evidence: Evidence, logs: Iterable[Input], positions: Collection[str]) -> dict[str, str]:
+    """Change -> the unique ID of its entry, where the record of any log tells it."""
+    asked, found = of_keys(evidence.system, sorted(positions), evidence.numbers), dict[str, str]()
+    for log in logs if len(asked) else ():
+        for there, table in rows_at(evidence.case.parts("changes", log), asked, evidence.numbers, ["entry"]):
+            entries = zip(there.keys(evidence.system, evidence.names), table["entry"].to_pylist(), strict=True)
+            found.update((position, entry) for position, entry in entries if entry)
+    return found
 
 
 def may_do_nothing(found: Verdicts, evidence: Evidence, row: Mapping[str, Any]) -> bool:
@@ -111,6 +125,7 @@ def _gone_already(
     until = datetime.max.replace(tzinfo=UTC) if server in lines else filled.get(server, _EVER)
     return bool(others) and all(
         any(operation == "delete" and position and at < until for at, operation, position in mine)
+        and mine[-1][1] == "delete"  # what is done under the name behind that is done to an entry
         and _ends_deleted(mine, "", _EVER)
         for mine in others
     )
@@ -239,8 +254,11 @@ def without_entry(
     lacking = {one.server for one in told if one.verdict == MISSING}
     rule, filled = DELETED_SINCE, _filled(servers)
     done = _done(evidence, {target}, _replaced(servers)) if about["operation"] == "delete" else {}
+    by_id = bool(entries_of(evidence, evidence.inputs, [position]))
     if about["operation"] == "delete" and (
-        already := {
+        already := set()
+        if by_id
+        else {
             one.server
             for one in told
             if one.server in lacking and one.rule not in PROVED

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, STOPPED_BECAUSE, Wait, held_up
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, STOPPED_BECAUSE, WITHOUT_DATA, Wait, held_up
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
@@ -60,6 +60,7 @@ def summed(found: Row) -> dict[str, Any]:
     several servers, and their rows do not name them: of these the count is what the server lacks that lacks most.
     """
     cut = found["run"].get("truncated", {})
+    found = found if "missing" in cut else {**found, **_but_for_those_filled(found)}
 
     def told(name: str, rows: Sequence[Row]) -> dict[str, Any]:
         unseen = {server for server, _, _ in beyond_the_cut(found, name)}
@@ -129,6 +130,19 @@ def summed(found: Row) -> dict[str, Any]:
         "not_collected": _not_collected(found, NOT_COLLECTED),
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
+    }
+
+
+def _but_for_those_filled(found: Row) -> dict[str, list[Row]]:
+    """What is missing and stranded, but for what lacks on servers without data: with these it comes, or it is told then."""
+    filled = {(one["server"], one["suffix"]) for one in found.get("findings", ()) if one["code"] in WITHOUT_DATA}
+    lacking: dict[Any, set[bool]] = {}
+    for row in found["missing"] if filled else ():
+        lacking.setdefault(which_change(row), set()).add((row["server"], row["suffix"]) in filled)
+    missing = [row for row in found["missing"] if (row["server"], row["suffix"]) not in filled]
+    return {
+        "missing": missing,
+        "stranded": [row for row in found["stranded"] if lacking.get(which_change(row)) != {True}],
     }
 
 

@@ -90,6 +90,12 @@ def dropping(proofs: Proofs, newest: str, origin: str) -> Dropping | None:
     return Dropping(at, None if covers else told.ends)
 
 
+def remembered_since(proofs: Proofs, origin: str) -> datetime | None:
+    """When a server cleaned an origin that it remembers still, as no start after that is logged; None: nothing shows it."""
+    told: Remembered = proofs.evidence.once(proofs.replica.server, _remembered)
+    return told.cleaned.get(origin)
+
+
 def why_dropped(proofs: Proofs, position: str) -> tuple[str, str] | None:
     """The rule by which a change does not come to a server that drops it, and its sentence; None where nothing shows that."""
     system = proofs.system

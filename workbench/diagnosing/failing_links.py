@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of
 from workbench.diagnosing.restart_order import links_off_first
+from workbench.engine.known import Span
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
-from workbench.rules.link_failures import BUSY, SCHEDULE_CLOSED, TRANSIENT
+from workbench.rules.link_failures import BUSY, LOG_CLOSED, SCHEDULE_CLOSED, TRANSIENT
 from workbench.rules.sending import SEND
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
     from workbench.fleet.topology import Link
+    from workbench.rules.link_failures import LinkFailure
 
 Row = Mapping[str, Any]
 
@@ -40,8 +42,9 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
         pair = _pair(situation, link)
         if pair and pair["unrelated"]:
             continue  # UNRELATED_DATA says it of both servers
-        if pair and failure.reason in TRANSIENT:
-            pair = {**pair, "to_send": _lacked(situation, pair)}
+        if pair and failure.reason in (*TRANSIENT, SCHEDULE_CLOSED):
+            # What other links bring does not wait for a schedule to open.
+            pair = {**pair, "to_send": _lacked(situation, pair, alone=failure.reason == SCHEDULE_CLOSED)}
         waiting = sum(one["count"] for one in pair["to_send"].values()) if pair else None
         read = readings.get(link.supplier)
         oldest = _oldest(situation, pair, read or newest.get(link.supplier))
@@ -65,12 +68,28 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             items=tuple(sorted(one["first"] for one in pair["to_send"].values())) if pair else (),
             evidence=failure.evidence,
             quotes=failure.quotes,
-            fix=(*_off_first(situation, link), *failure.fix),
+            fix=_fix(situation, link, failure, pair),
             reason=failure.reason,
             since=failure.since.isoformat() if failure.since else None,
             waiting=waiting,
             assumes=(*failure.assumes, *([CONSUMER_GUESSED] if waiting and not link.consumer else [])),
         )
+
+
+def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | None) -> tuple[Mapping[str, Any], ...]:
+    """What mends a link; where its sessions would pass over changes for good, its consumer has to be filled all the same."""
+    hidden = sum(passed_over(situation, pair).values()) if pair and link.consumer else 0
+    if not hidden:
+        return (*_off_first(situation, link), *failure.fix)
+    refill = situation.topology.system.refill
+    filling = step(
+        f"{refill} {link.consumer} from {link.supplier}, or from another server that has all changes",
+        f"the log of {link.supplier} lacks {counted(hidden)} that {link.consumer} waits for, and has later ones: a session "
+        "passes over what the log lacks, and no later one sends it",
+        f"first see that {link.consumer} holds nothing that no other server has",
+    )
+    mended = () if failure.reason == LOG_CLOSED else (*_off_first(situation, link), *failure.fix)
+    return (*mended, filling)
 
 
 def _off_first(situation: Situation, link: Link) -> tuple[Mapping[str, Any], ...]:
@@ -111,15 +130,16 @@ def waiting_behind(situation: Situation, link: Link) -> tuple[int | None, str]:
     return waiting, f"; {_behind(situation, link, pair, waiting, None)}" if waiting else ""
 
 
-def _lacked(situation: Situation, pair: Row) -> dict[str, Row]:
+def _lacked(situation: Situation, pair: Row, alone: bool = False) -> dict[str, Row]:
     """Of what a session would send, what the consumer waits for: some changes are sent, and taken by no server.
 
-    Of what it waits for the supplier may have a part only.
+    Of what it waits for the supplier may have a part only. `alone`: what no other link that runs would bring.
     """
     waits = {
         row["origin"]: row
         for row in situation.verdicts.pending
         if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+        if not alone or not (row["suppliers"] or row.get("through"))
     }
     return {
         origin: {
@@ -136,16 +156,30 @@ def passed_over(situation: Situation, pair: Row) -> dict[str, int]:
     """Origin -> how many changes that its consumer waits for a session would pass over: its supplier has only later ones.
 
     b waits for 4 of origin 3, the last of them of 14:13:37; c would send that one alone: b's vector moves past 3
+    r waits for 14 of a; the changelog of h was made anew since the 7th of them        r's vector moves past 7
     """
-    return {
-        row["origin"]: hidden
-        for row in situation.verdicts.pending
-        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
-        and pair["decision"] == SEND
-        and (sent := pair["to_send"].get(row["origin"]))
-        and sent["last"] >= row["last"]
-        and (hidden := row["available"] - sent["count"]) > 0
-    }
+    found: dict[str, int] = {}
+    for row in situation.verdicts.pending if pair["decision"] == SEND else ():
+        sent = pair["to_send"].get(row["origin"])
+        if not sent or (row["server"], row["suffix"]) != (pair["consumer"], pair["suffix"]):
+            continue
+        all_of_them = sent["last"] >= row["last"]
+        hidden = row["available"] - sent["count"] if all_of_them else _before_its_log(situation, pair, row)
+        if hidden > 0:
+            found[row["origin"]] = hidden
+    return found
+
+
+def _before_its_log(situation: Situation, pair: Row, row: Row) -> int:
+    """How many of the changes that wait are older than all that the supplier's log, which was read whole, has of the origin."""
+    system, known = situation.topology.system, situation.verdicts.known.get(pair["suffix"])
+    supplier = situation.replica(pair["supplier"], pair["suffix"])
+    log = supplier.log if supplier else None
+    begins = log.facts.get("by_origin", {}).get(row["origin"], {}).get("min") if log and log.whole else None
+    if not begins or not known:
+        return 0
+    low, high = (system.halves(position) for position in (system.typed(row["first"]) or "", begins))
+    return known[-1].tally(row["origin"], Span((low[0], low[1] - 1), (high[0], high[1] - 1)))[0]
 
 
 def leave_off(situation: Situation, link: Link) -> Mapping[str, Any] | None:
@@ -251,7 +285,7 @@ def failing_rows(found: Row) -> list[dict[str, Any]]:
     told = {
         (one["server"], one["suffix"], one["link"]): one.get("follows_from")
         for one in found.get("findings", ())
-        if one["code"] == LINK_FAILING
+        if one["code"] == LINK_FAILING and not one.get("overruled_by")
     }
     return [
         {
@@ -458,7 +492,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         if all(row["origin"] in passed_over(situation, one) for one in ways):
             return step(
                 f"do {f', {word} '.join(told)}",
-                f"a session of {'it' if not many else 'them'} passes over changes that others wait for: these come first",
+                f"a session of {'it' if not many else 'them'} alone would pass over a part of them for good: these come first",
             )
         sent = [one["to_send"][row["origin"]]["last"] for one in ways if has_some(one, row["origin"])]
         if sent and max(sent) < row["last"]:

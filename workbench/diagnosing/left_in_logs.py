@@ -7,16 +7,23 @@ c made 14 changes while its links were off, was initialised, and was killed in i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from workbench.cases.case import Case
+from workbench.diagnosing.cleaned_away import cleaned_at
+from workbench.engine.known import Known, Source, Span
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import of_keys
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
+from workbench.model import counted, step
+from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
     from workbench.diagnosing.verdict_rows import Verdicts
 
 LOG_ONLY = "log_only"
@@ -24,24 +31,71 @@ LOG_ONLY = "log_only"
 
 
 def note_left_in_logs(case: Case, shown: Topology, logs: Mapping[str, StoredLog], found: Verdicts, limit: int) -> None:
-    """Add such changes to what is stranded."""
+    """Add such changes to what is stranded; those that are there already as changes of the server are these."""
     for replica in shown.replicas:
-        if replica.log is None or not replica.claims or any(span.max for span in replica.vector.values()):
+        if replica.log is None or not replica.empty:
             continue
         log = logs.get(replica.log.file) or case.log(replica.log)
-        keys = sorted(islice(_of_nobody_else(shown, replica, log), limit))
-        found.totals["stranded"] += len(keys)
-        evidence = Evidence(case, shown, replica.suffix, sorted(log.origins()))
+        evidence = Evidence(
+            case, shown, replica.suffix, sorted({*log.origins(), *chain(*(one.origins() for one in logs.values()))})
+        )
+        alone = chain(_of_nobody_else(evidence, replica, log), _in_no_other_log(evidence, replica, log, logs))
+        keys = sorted({*islice(alone, limit)})
+        more = sum(1 for _ in alone)
         about = evidence.described(of_keys(shown.system, keys, evidence.numbers), [replica.log]) if keys else {}
-        found.stranded += [_row(shown, replica, key, about.get(key, {})) for key in keys]
+        rows = [_row(shown, replica, key, about.get(key, {})) for key in keys]
+        listed = {row["position"] for row in rows}
+        told = [
+            row
+            for row in found.stranded
+            if (row["server"], row["suffix"], row["position"] in listed) == (replica.server, replica.suffix, True)
+        ]
+        found.stranded[:] = [row for row in found.stranded if row not in told]
+        found.stranded += rows
+        found.totals["stranded"] += len(rows) + more - len(told)
 
 
-def _of_nobody_else(shown: Topology, replica: Replica, log: StoredLog) -> Iterator[str]:
-    """The changes of its log behind what every other server of the suffix has seen of their origins."""
-    others = [one for one in shown.replicas if one.suffix == replica.suffix and one.server != replica.server]
+def _of_nobody_else(evidence: Evidence, replica: Replica, log: StoredLog) -> Iterator[str]:
+    """The changes of its log behind what every other server has seen of their origins, but for those that these cleaned away."""
+    others, moment = _others(evidence, replica), evidence.system.moment
     for origin in sorted(log.origins()) if others else ():
         newest = str((replica.log.facts["by_origin"] if replica.log else {})[origin]["max"])
-        yield from log.of_origin(origin, max(other.top(origin) for other in others), newest)
+        top = max(other.top(origin) for other in others)
+        # Who cleaned the origin claims nothing of it any more.
+        cleaned = [] if top else [evidence.once(other.server, cleaned_at).get(origin) for other in others]
+        since = max(filter(None, cleaned), default=None)
+        for key in log.of_origin(origin, top, newest):
+            if not since or not (made := moment(key)) or made > since:
+                yield key
+
+
+def _in_no_other_log(
+    evidence: Evidence, replica: Replica, log: StoredLog, logs: Mapping[str, StoredLog]
+) -> Iterator[str]:
+    """The changes of its log that others claim to have seen, and that no other log has, though each goes back further."""
+    others = _others(evidence, replica)
+    theirs = [logs[other.log.file] for other in others if other.log and other.log.whole and other.log.file in logs]
+    if not theirs or len(theirs) < sum(other.keeps_log for other in others):
+        return
+    mine, place = Source(log, evidence.numbers), evidence.system.halves
+    for origin in sorted(log.origins()):
+        begins = [other.first_of(origin) for other in theirs]
+        if top := max(other.top(origin) for other in others):
+            span = Span(place(max(begin or top for begin in begins)), place(top))
+            found = [
+                Known(evidence.system, [Source(other, evidence.numbers), mine], evidence.names).lacking(0, origin, span)
+                for other in theirs
+            ]
+            some = found[0]
+            for more in found[1:]:
+                some = some[some.within(more)] if len(some) else some
+            yield from some.keys(evidence.system, evidence.names)
+
+
+def _others(evidence: Evidence, replica: Replica) -> list[Replica]:
+    """The other servers of its suffix that have data."""
+    others = [other for other in evidence.shown.replicas if other.suffix == replica.suffix]
+    return [other for other in others if other.server != replica.server and not other.empty]
 
 
 def _row(shown: Topology, replica: Replica, key: str, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,3 +113,50 @@ def _row(shown: Topology, replica: Replica, key: str, about: Mapping[str, Any]) 
 def left_in_log(found: Verdicts, server: str | None, suffix: str | None) -> list[Mapping[str, Any]]:
     """The rows of such changes of one server."""
     return [row for row in found.stranded if row.get(LOG_ONLY) and (row["server"], row["suffix"]) == (server, suffix)]
+
+
+def save_first(found: Verdicts, server: str | None, suffix: str | None) -> tuple[str, Mapping[str, Any]] | None:
+    """What the changelog of a server without data still has, in words, and what has to be done about it first."""
+    if not (rows := left_in_log(found, server, suffix)):
+        return None
+    count, them = counted(len(rows)), "it" if len(rows) == 1 else "them"
+    if "stranded" in found.cut():
+        count = f"{count} and more"
+    ends = rows[0]["position"], rows[-1]["position"]
+    these = f"{count}, {ends[0]}" + (f" to {ends[1]}" if len(rows) > 1 else "")
+    first = step(
+        f"save these {count} from the changelog of {server}, and make on another supplier what of {them} is still right",
+        f"an initialisation makes the changelog of {server} anew, and no other collected server has {them}",
+        f"do not initialise {server} before that",
+    )
+    return these, first
+
+
+def gone_with_the_data(situation: Situation, server: str | None, suffix: str | None) -> list[str]:
+    """The own changes of a server without data that its log of operations shows, and no other server nor its changelog has."""
+    one, typed = situation.replica(server or "", suffix), situation.topology.system.typed
+    if one is None or one.origin is None or not one.empty:
+        return []
+    alike = [other for other in situation.topology.replicas if (other.suffix, other.server != server) == (suffix, True)]
+    top = max((other.top(one.origin) for other in alike if not other.empty), default="")
+    log = situation.case.log(one.log) if one.log else None
+    made = (pc.field("origin") == one.origin) & (pc.field("outcome") == "applied") & pc.field("link").is_null()
+    client = pc.field("replicated").is_null() | ~pc.field("replicated")
+    found: set[str] = set()
+    for batch in situation.rows("applied", ["position"], made & client, server=one.server) if top else ():
+        keys = (typed(position) for position in batch["position"].to_pylist() if position)
+        found |= {key for key in keys if key and key > top and not (log and log.holds(key))}
+    return [situation.topology.system.show(key) for key in sorted(found)]
+
+
+def claimed_alone(situation: Situation, server: str | None, suffix: str | None) -> str:
+    """The last own change that a server whose data are gone claims, by its vector of before, beyond all others; empty: none."""
+    one = situation.replica(server or "", suffix)
+    if one is None or one.origin is None:
+        return ""
+    others = [
+        other for other in situation.topology.replicas if (other.suffix, other.server != server) == (suffix, True)
+    ]
+    claimed = last(one.vector, one.origin) or ""
+    furthest = max((other.top(one.origin) for other in others), default="")
+    return situation.topology.system.show(claimed) if claimed > furthest else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.diagnosing.data_sources import JudgedServer
+from workbench.diagnosing.data_sources import JudgedServer, names_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.known import LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, union
@@ -31,15 +31,15 @@ def note_lost(
 ) -> None:
     """Add such changes to `found.lost`, and to each row of what waits how many of its changes they are."""
     system = known.system
-    for row in found.pending:
-        if row["suffix"] == suffix:
-            row["lost"] = 0
+    mine = [row for row in found.pending if row["suffix"] == suffix and row["server"] in names_of(servers)]
+    for row in mine:
+        row["lost"] = 0
     for maker in servers:
         origin, resets = (
             maker.replica.origin,
             [one for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)],
         )
-        waits = [row for row in found.pending if (row["suffix"], row["origin"]) == (suffix, origin)]
+        waits = [row for row in mine if row["origin"] == origin]
         if origin is None or not resets or not waits:
             continue
         begin = min(system.halves(system.typed(row["first"]) or "") for row in waits)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosing.data_sources import names_of
 from workbench.diagnosing.deleted_since import without_entry
 from workbench.diagnosing.lost_on_the_way import MOST
+from workbench.diagnosing.perhaps_done import perhaps_done
 from workbench.engine.known import Known, Span
 from workbench.engine.positions import of_keys, union
 from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
@@ -39,7 +41,7 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Sequence[Judge
     """
     if "missing" in found.cut():
         return
-    names = {one.replica.server for one in servers}
+    names = names_of(servers)
     missing = [
         row for row in found.missing if row["suffix"] == evidence.suffix and row["server"] in names and row["target"]
     ]
@@ -85,9 +87,14 @@ def _waiting(
 ) -> dict[int, list[dict[str, Any]]]:
     """Number of a row of what waits -> what of it no log has and an access log names, as rows like those of what is missing."""
     system, rows = evidence.system, dict[int, list[dict[str, Any]]]()
-    logs = [known.sources[one.source] for one in servers if one.source is not None]
+    logs, names = [known.sources[one.source] for one in servers if one.source is not None], names_of(servers)
     for number, row in enumerate(found.pending):
-        if row["suffix"] != evidence.suffix or row["count"] <= row["available"] or row["count"] > MOST:
+        if (
+            row["suffix"] != evidence.suffix
+            or row["server"] not in names
+            or row["count"] <= row["available"]
+            or row["count"] > MOST
+        ):
             continue
         some = union(known.chunks(row["origin"], _span(system, row)))
         for log in logs:
@@ -135,7 +142,7 @@ def softened(
     """
     system, by_server = evidence.system, judge(position)
     told = [by_server[one.replica.server] for one in servers]
-    told = without_entry(evidence, position, told, servers, judge)
+    told = perhaps_done(evidence, position, without_entry(evidence, position, told, servers, judge))
     if all(one.verdict != MISSING for one in told) or any(one.verdict == PRESENT for one in told):
         return [*told]
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})

@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.arriving import (
     ANSWERED_NOT_APPLIED,
     DATABASE_FAILING,
+    INITIALISATION_RUNNING,
+    SEARCH_REFUSED,
     SENDS_NOTHING,
     STOPPED_BECAUSE,
+    WITHOUT_DATA,
     Wait,
     held_up,
 )
 from workbench.model import Finding, listed, step
-from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED, REPLICATION_OFF
+from workbench.rules.link_failures import BUSY, CLOCK_REFUSED, LOG_CLOSED, REFUSED, REPLICATION_OFF
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
@@ -57,8 +60,9 @@ class Precedence:
 
 PRECEDENCE = (
     # What a server claims whose new data did not arrive whole is of no data.
-    Precedence("INITIALISATION_ABORTED", ("UNRELATED_DATA", *_BY_POSITION), ("suffix", "server")),
-    Precedence("INITIALISATION_RUNNING", ("UNRELATED_DATA", *_BY_POSITION), ("suffix", "server")),
+    Precedence("INITIALISATION_ABORTED", ("UNRELATED_DATA", SEARCH_REFUSED, *_BY_POSITION), ("suffix", "server")),
+    Precedence(INITIALISATION_RUNNING, ("UNRELATED_DATA", SEARCH_REFUSED, *_BY_POSITION), ("suffix", "server")),
+    Precedence(SEARCH_REFUSED, ("UNRELATED_DATA", *_BY_POSITION), ("suffix", "server")),
     Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("LISTS_DIFFER", (), ("suffix", "server")),
@@ -131,7 +135,8 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
     said: list[Finding] = []
     for one in found:
         rule = next((rule for rule, root in roots if root is not one and _void(rule, root, one)), None)
-        void = rule.root if rule else "CLOCK_BEHIND" if _told_by_slow(one, slow) else None
+        without = next((root.code for _, root in roots if _to_no_data(root, one, ends)), None)
+        void = rule.root if rule else "CLOCK_BEHIND" if _told_by_slow(one, slow) else without
         if void:
             one = replace(
                 one,
@@ -225,6 +230,16 @@ def _sends_data_to(root: Finding, one: Finding, ends: Mapping[Any, str | None]) 
     if root.code not in STOPPED_BECAUSE or not (one.code in _SENDS or restarts):
         return False
     return root.server == (ends.get((one.server, one.suffix, one.link)) if one.link else one.server)
+
+
+def _to_no_data(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
+    """True if the one finding is about what a server does not take, or would not be sent, that has no data at the moment."""
+    if root.code not in WITHOUT_DATA or root.suffix not in (None, one.suffix):
+        return False
+    if one.code == "LINK_FAILING" and one.reason not in (REFUSED, BUSY):
+        return False
+    server = one.server if one.code == "APPLY_RETRY_LOOP" else ends.get((one.server, one.suffix, one.link))
+    return one.code in ("LINK_FAILING", "APPLY_RETRY_LOOP", "ANCHOR_PURGED", "ANCHOR_MISSING") and root.server == server
 
 
 def _clock_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:

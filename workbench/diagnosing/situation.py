@@ -152,7 +152,7 @@ class Situation:
         if not any(self.case.parts("entry_states", one) for one in exports):
             return True
         replica = self.replica(server, suffix)
-        if replica is None or suffix is None or any(span.max for span in replica.vector.values()):
+        if replica is None or suffix is None or not replica.empty:
             return False
         there, spelled = pc.field("state") == "present", self.topology.system.spelled
         rows = self.rows(

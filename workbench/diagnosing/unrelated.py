@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.left_in_logs import save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.model import Finding, counted, first_few, listed, step
 
@@ -23,7 +24,8 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
     for suffix, pairs in refused.items():
         names = {name for pair in pairs for name in pair}
         empty = {name for name in names if situation.has_no_entries(name, suffix)}
-        for server, others in odd_ones(pairs, empty):
+        silent = {name for name in names if (one := situation.replica(name, suffix)) and one.empty}
+        for server, others in odd_ones(pairs, empty | silent):
             generations = {
                 name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
             }
@@ -33,16 +35,19 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
             if server in empty:
                 yield _not_filled(situation, server, suffix, generations)
                 continue
+            left = save_first(situation.verdicts, server, suffix)
             yield Finding(
                 "UNRELATED_DATA",
                 "error",
                 f"{server} has unrelated data: its data have another beginning ({shown_as(generations[server])}) than those of "
-                f"{listed(others)}; neither side accepts changes of the other, and their positions cannot be compared",
+                f"{listed(others)}; neither side accepts changes of the other, and their positions cannot be compared"
+                + (f"; its changelog still has {left[0]}, which no other collected server has" if left else ""),
                 server=server,
                 suffix=suffix,
                 evidence=_beginnings(server, generations),
                 root=f"server {server} has data of another beginning than {listed(others)}: nothing is exchanged between them",
                 fix=(
+                    *([left[1]] if left else []),
                     step(
                         f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",
                         "positions of one side mean nothing to the other: only entries can be compared",

@@ -25,6 +25,7 @@ from workbench.diagnosing.deleted_since import note_deleted_since
 from workbench.diagnosing.left_in_logs import note_left_in_logs
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
+from workbench.diagnosing.perhaps_done import note_perhaps_done
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
 from workbench.diagnosing.resets import resets_of
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
@@ -34,7 +35,7 @@ from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pai
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import named_in
-from workbench.fleet.told import Evidence, newest_times
+from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.sending import SEND, Bound
 from workbench.rules.verdicts import (
@@ -56,7 +57,7 @@ from workbench.rules.verdicts import (
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 
 _RULE_OF = np.array(TABLE)
 _VERDICTS = np.array([rule.verdict for rule in RULES])
@@ -224,8 +225,8 @@ class _Suffix:
             one.replica.server: Holder(one.replica, one.source, one.seen, one.last, self.proofs(one))
             for one in self.servers
         }
-        newest = newest_times(self.case, self.shown.snapshot)
-        waiting = Waiting(self.shown, self.known, [*holders.values()], self.evidence.numbers, newest)
+        waiting = Waiting(self.shown, self.known, [*holders.values()], self.evidence.numbers, self.evidence.newest)
+        waiting.note_logs_read_before(self.pairs)
         for server in self.servers:
             own = server.replica.origin or ""
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
@@ -234,8 +235,9 @@ class _Suffix:
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
         note_without_effect(self.found, self.evidence, self.servers, self.books, self._has)
-        for note in (note_deleted_since, note_made_again):
-            note(self.found, self.evidence, self.servers, self.known)
+        for note in (note_deleted_since, note_perhaps_done):
+            note(self.found, self.evidence, self.servers, self.books)
+        note_made_again(self.found, self.evidence, self.servers, self.known)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:
@@ -251,9 +253,11 @@ class _Suffix:
 
     def verdicts_on(self, position: str) -> dict[str, Verdict]:
         """The verdict on each server."""
-        told = {server.replica.server: self.verdict_on(server, position) for server in self.by_filling}
-        lacked = {name for name, keys in self.contents.lacks.items() if position in keys}
-        return with_those_without_effect(told, position, self.evidence, self.servers, self.books, self._has, lacked)
+
+        def judge(position: str) -> dict[str, Verdict]:
+            return {server.replica.server: self.verdict_on(server, position) for server in self.by_filling}
+
+        return with_those_without_effect(position, judge, self.evidence, self.servers, self.books, self.contents)
 
     def verdict_on(self, server: JudgedServer, position: str) -> Verdict:
         """Whether this server has the change, and by which rule; the servers that its data came from are asked before."""
@@ -585,12 +589,9 @@ class _Suffix:
 
     def _sends(self, holder: JudgedServer, consumer: JudgedServer, origin: str) -> bool:
         """True if a session from one to the other would send changes of the origin, should its link run."""
-        linked = any(row["link"] for row in self.pairs)
-        return any(
-            row["decision"] == SEND and origin in row["to_send"] and (row["link"] or not linked)
-            for row in self.pairs
-            if (row["supplier"], row["consumer"]) == (holder.replica.server, consumer.replica.server)
-        )
+        linked, ends = any(row["link"] for row in self.pairs), (holder.replica.server, consumer.replica.server)
+        mine = (row for row in self.pairs if (row["supplier"], row["consumer"]) == ends)
+        return any(row["decision"] == SEND and origin in row["to_send"] and (row["link"] or not linked) for row in mine)
 
 
 _NEAR, _FEW = 10_000, 50

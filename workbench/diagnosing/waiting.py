@@ -6,7 +6,7 @@ what it had got by then it does not wait for. No log is said to have lost what w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,13 +19,16 @@ from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import rows_at
 from workbench.fleet.topology import Replica, Topology
-from workbench.rules.sending import NOTHING, SEND
+from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND
 from workbench.rules.verdicts import MOMENTS_APART
 from workbench.tables import Numbers
 
 Row = Mapping[str, Any]
 
 NOBODY: Mapping[str, str] = {}
+
+LOG_READ_BEFORE = "log_read_before"
+"""Reason of a pair that sends nothing by what was collected: its supplier's log lacks only what was made since it was read."""
 
 _SECOND = timedelta(seconds=1)
 _READ = 10_000
@@ -199,9 +202,65 @@ class Waiting:
         }
 
     def moved(self, origin: str) -> dict[str, str]:
-        """Server -> up to where it claimed the origin when it was read once more, of those that had more by then."""
-        later = ((one.replica.server, one.replica.later.get(origin)) for one in self.holders)
-        return {server: self.system.show(position) for server, position in later if position}
+        """Server -> up to where it had the origin by the end of its reading, of those that had more by then."""
+        tops = {one.replica.server: one.replica.later.get(origin, "") for one in self.holders}
+        for one in self.holders:
+            if origin in self._since_read[one.replica.server]:
+                tops[one.replica.server] = max(tops[one.replica.server], one.seen[origin])
+        return {server: self.system.show(position) for server, position in tops.items() if position}
+
+    @cached_property
+    def _since_read(self) -> dict[str, set[str]]:
+        """Server -> origins of which it claims changes beyond its log that were all made when that may have been read."""
+        return {
+            one.replica.server: {
+                origin
+                for origin, top in (one.seen.items() if one.replica.log else ())
+                if top > one.last.get(origin, "") and origin in self._numbers
+                if self._is_new(one, self._first_above(one, origin))
+            }
+            for one in self.holders
+        }
+
+    def _first_above(self, holder: Holder, origin: str) -> str:
+        """The first change that the server claims of an origin and its log does not show."""
+        end, top = holder.last.get(origin, ""), holder.seen[origin]
+        _, first, _ = self.known.tally(origin, Span(self._pair(end), self._pair(top)))
+        claimed = {key for key in self._only_claimed(origin, end) if key <= top}
+        return min([*claimed, *([self.system.order_key(origin, *first)] if first else [])], default=top)
+
+    def _is_new(self, holder: Holder, position: str) -> bool:
+        """True for a change made in the last minute that files of the server tell of: its log may have been read before that."""
+        newest = self._newest.get(holder.replica.server)
+        return newest is not None and self._pair(position) >= (self.system.instant(newest - MOMENTS_APART), 0)
+
+    def note_logs_read_before(self, pairs: Sequence[MutableMapping[str, Any]]) -> None:
+        """Say of the pairs that seem to lack their anchor where it, or all behind it, was made since the supplier's log was read.
+
+        s1: log 1 to 10, read first; vector 12; s2 has 11    the log cannot have 11, and s1 sends 12 from there
+        """
+        holders = {one.replica.server: one for one in self.holders}
+        for row in pairs:
+            supplier = holders.get(row["supplier"])
+            lost = row["decision"] == ANCHOR_NOT_FOUND
+            if lost and supplier is not None and self._read_before(supplier, row["anchor"]):
+                says = "its log was read before its vector: what it claims beyond it was made since"
+                reasons = [*row["reasons"], {"rule": LOG_READ_BEFORE, "says": says, "values": {}}]
+                row.update(decision=NOTHING, anchor_class=None, anchor_class_assumed=False, reasons=reasons)
+
+    def _read_before(self, supplier: Holder, anchor: str) -> bool:
+        if supplier.replica.log is None or self._says_not_found(supplier.replica.server):
+            return False
+        key = self.system.typed(anchor) or ""
+        end = supplier.last.get(self.system.origin_of(key), "")
+        beyond = {origin for origin, top in supplier.seen.items() if top > supplier.last.get(origin, "")}
+        there = key == end or (key > end and self._is_new(supplier, key))
+        return there and bool(beyond) and beyond <= self._since_read[supplier.replica.server]
+
+    def _says_not_found(self, server: str) -> bool:
+        """True if the server itself logged that it did not find an anchor."""
+        inputs = (one for one in self.holders[0].proofs.evidence.inputs if one.server == server)
+        return any(one.facts.get("codes", {}).keys() & self.shown.supplying.not_found for one in inputs)
 
     def _is_own(self, server: Holder, origin: str) -> bool:
         return origin == server.replica.origin or (server.replica.server, origin) in self._former

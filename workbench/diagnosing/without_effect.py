@@ -2,7 +2,11 @@
 
 a and b both deleted uid=x4        r got one of the deletions; the other one changes nothing, and not every server passes it on
 b deleted uid=x5, a renamed it     c got the deletion alone: nothing is renamed of an entry that is gone
-b renamed uid=x6, a after it, too  a has the later renaming: the earlier one changes nothing; nor does one to the same name
+b renamed uid=x6, a did the same   one of the two renamings to one name is enough
+b renamed uid=x7, a otherwise      the later name wins everywhere; the earlier one may stay as a value on some servers, not on all
+
+So it is only where the two were made without knowing of each other. Whoever deletes an entry that it had deleted before has it
+back: for its children, as one in conflict, by hand. Whoever renames uid=x6b knows of the renaming from uid=x6.
 
 A modification of a deleted entry is written into a log all the same: without it, it did not arrive.
 """
@@ -10,17 +14,31 @@ A modification of a deleted entry is written into a log all the same: without it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.collected.inputs import Input
-from workbench.diagnosing.deleted_since import PROVED, lack_nothing, may_do_nothing
+from workbench.diagnosing.contents import Contents
+from workbench.diagnosing.deleted_since import entries_of, lack_nothing
 from workbench.engine.positions import Positions, of_keys
-from workbench.engine.rows import rows_at, rows_of, rows_where
-from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TWIN, UNKNOWN, Verdict
+from workbench.engine.rows import rows_of, rows_where
+from workbench.rules.verdicts import (
+    ENTRIES_LACK,
+    MISSING,
+    MOMENTS_APART,
+    PRESENT,
+    REPLACED,
+    SAYS,
+    TOTAL,
+    TWIN,
+    UNKNOWN,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
@@ -28,9 +46,15 @@ if TYPE_CHECKING:
     from workbench.fleet.told import Evidence
     from workbench.tables import Numbers
 
-DELETED_HERE, RENAMED_SINCE, UNCLEAR = "deleted_here", "renamed_since", "unclear"
-"""The rules by which a server that does not have such a change lacks nothing; by the last one it may lack it after all."""
+DELETED_HERE, RENAMED_SINCE = "deleted_here", "renamed_since"
+"""The rules by which a server that does not have such a change lacks nothing."""
+UNCLEAR, PERHAPS_BACK, RENAMED_OTHERWISE = "unclear", "perhaps_back", "renamed_otherwise"
+"""The rules by which it may lack it after all."""
 
+ENTRIES_SHOW = "entries_show"
+_MAY_LACK = (UNCLEAR, PERHAPS_BACK, RENAMED_OTHERWISE)
+_BY_ENTRIES = (ENTRIES_LACK, "state_lacks")
+"""The rules by which entries say themselves what is lacking. That a server refused a change tells nothing of what it would do."""
 _OPEN = (TWIN, "not_shown")
 """Why it may be unknown whether a server has such a change."""
 
@@ -41,12 +65,19 @@ Has = Callable[["JudgedServer", Positions], "Numbers"]
 def note_without_effect(
     found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], logs: Sequence[Input], has: Has
 ) -> None:
-    """Take such changes of these servers out of what is missing or unknown, but for those that collected entries lack."""
+    """Take such changes of these servers out of what is missing or unknown, but for those that collected entries lack.
+
+    Where the list of what is missing was cut, it stays as it is.
+    """
+    if "missing" in found.cut():
+        return
     by_name = {server.replica.server: server for server in servers}
+    contents = found.contents[-1]
     rows = [
         row
         for row in found.missing
-        if row["suffix"] == evidence.suffix and row["server"] in by_name and may_do_nothing(found, evidence, row)
+        if row["suffix"] == evidence.suffix and row["server"] in by_name and row["rule"] not in _BY_ENTRIES
+        if (evidence.system.typed(row["position"]) or "") not in contents.lacks.get(row["server"], ())
     ]
     alone = [
         row
@@ -54,47 +85,53 @@ def note_without_effect(
         if row["suffix"] == evidence.suffix and row["server"] in by_name and row["count"] == 1 and row["why"] in _OPEN
     ]
     positions = {id(row): evidence.system.typed(row.get("position") or row["from"]) or "" for row in [*rows, *alone]}
-    entries = _OfEntries({*positions.values()}, evidence, logs, has)
-
+    entries = _OfEntries({*positions.values()}, evidence, servers, logs, has, contents)
     rules = {id(row): entries.rule(by_name[row["server"]], positions[id(row)]) for row in [*rows, *alone]}
     lack_nothing(found, evidence, servers, [row for row in rows if rules[id(row)]])
-    known = {id(row) for row in alone if rules[id(row)] not in (None, UNCLEAR)}
+    known = {id(row) for row in alone if rules[id(row)] not in (None, *_MAY_LACK)}
+    for row in alone:
+        row["why"] = rules[id(row)] if rules[id(row)] in _MAY_LACK else row["why"]
     found.unknown[:] = [row for row in found.unknown if id(row) not in known]
     found.unknown += [
         {key: row[key] for key in ("server", "suffix", "origin")}
-        | {"count": 1, "why": UNCLEAR, "from": row["position"], "to": row["position"]}
+        | {"count": 1, "why": rules[id(row)], "from": row["position"], "to": row["position"]}
         for row in rows
-        if rules[id(row)] == UNCLEAR
+        if rules[id(row)] in _MAY_LACK
     ]
-    found.totals["unknown"] += sum(rules[id(row)] == UNCLEAR for row in rows) - len(known)
+    found.totals["unknown"] += sum(rules[id(row)] in _MAY_LACK for row in rows) - len(known)
 
 
 def with_those_without_effect(
-    told: Mapping[str, Verdict],
     position: str,
+    judge: Callable[[str], dict[str, Verdict]],
     evidence: Evidence,
     servers: Sequence[JudgedServer],
     logs: Sequence[Input],
-    has: Has,
-    lacked: Collection[str],
+    contents: Contents,
 ) -> dict[str, Verdict]:
     """The verdicts on one change, by server, with those that such a change is missing on as present in effect.
 
-    `lacked`: the servers whose collected entries lack it.
+    `judge`: the verdicts on any change, by server. `contents`: what the collected entries prove.
     """
+    told = judge(position)
+
+    def has(server: JudgedServer, some: Positions) -> Numbers:
+        keys = some.keys(evidence.system, evidence.names)
+        return np.array([judge(key)[server.replica.server].verdict == PRESENT for key in keys], bool)
+
     lacking = {
         name
         for name, verdict in told.items()
-        if name not in lacked
-        if (verdict.verdict == MISSING and verdict.rule not in PROVED)
+        if position not in contents.lacks.get(name, ())
+        if (verdict.verdict == MISSING and verdict.rule not in _BY_ENTRIES)
         or (verdict.verdict == UNKNOWN and verdict.rule in _OPEN)
     }
-    entries = _OfEntries({position} if lacking else set(), evidence, logs, has)
+    entries = _OfEntries({position} if lacking else set(), evidence, servers, logs, has, contents)
     found = {**told}
     for server in servers:
         name = server.replica.server
         if name in lacking and (rule := entries.rule(server, position)):
-            known = UNKNOWN if rule == UNCLEAR else PRESENT
+            known = UNKNOWN if rule in _MAY_LACK else PRESENT
             found[name] = told[name]._replace(verdict=known, rule=rule, says=SAYS[rule])
     return found
 
@@ -124,22 +161,22 @@ class _Done(NamedTuple):
 class _OfEntries:
     """The deletions and renamings of the entries of some changes, as the records of all logs tell them."""
 
-    def __init__(self, positions: set[str], evidence: Evidence, logs: Sequence[Input], has: Has) -> None:
-        self.evidence, self.logs, self.has = evidence, logs, has
+    def __init__(
+        self,
+        positions: set[str],
+        evidence: Evidence,
+        servers: Sequence[JudgedServer],
+        logs: Sequence[Input],
+        has: Has,
+        contents: Contents,
+    ) -> None:
+        self.evidence, self.servers, self.logs, self.has, self.lacks = evidence, servers, logs, has, contents.lacks
+        self.shown = frozenset(contents.exports) if len(contents.exports) > 1 else frozenset[str]()
+        self._makers = {server.replica.origin: server for server in servers if server.replica.origin}
         self._shown: dict[tuple[str, str], bool] = {}
         self._kept: dict[str, list[str]] = {}
-        self.entries = self._entries_of(positions - {""})
+        self.entries = entries_of(evidence, logs, positions - {""})
         self.done = self._done_to({*self.entries.values()})
-
-    def _entries_of(self, positions: set[str]) -> dict[str, str]:
-        """Change -> the unique ID of its entry, where the record of any log tells it."""
-        evidence, found = self.evidence, dict[str, str]()
-        asked = of_keys(evidence.system, positions, evidence.numbers)
-        for log in self.logs if len(asked) else ():
-            for there, table in rows_at(evidence.case.parts("changes", log), asked, evidence.numbers, ["entry"]):
-                entries = zip(there.keys(evidence.system, evidence.names), table["entry"].to_pylist(), strict=True)
-                found.update((position, entry) for position, entry in entries if entry)
-        return found
 
     def _done_to(self, entries: set[str]) -> dict[str, dict[str, _Done]]:
         """Unique ID of an entry -> position -> a deletion or a renaming of it."""
@@ -156,7 +193,14 @@ class _OfEntries:
         return found
 
     def rule(self, server: JudgedServer, position: str) -> str | None:
-        """By which of these the server lacks nothing, or may lack nothing, though it does not have the change."""
+        """By which of these the server lacks nothing, or may lack nothing, though it does not have the change.
+
+        Where its entries were compared with those of others, and lack nothing of it, nothing is open.
+        """
+        found = self._by_logs(server, position)
+        return ENTRIES_SHOW if found in _MAY_LACK and server.replica.server in self.shown else found
+
+    def _by_logs(self, server: JudgedServer, position: str) -> str | None:
         done = self.done.get(self.entries.get(position, ""), {})
         if (mine := done.get(position)) is None:
             return None
@@ -164,30 +208,84 @@ class _OfEntries:
             if other == position or not self._has(server, other):
                 continue
             again = deed.operation == "delete" and (mine.operation == "delete" or other < position)
-            if again and not self._came_back(server, deed.target):
-                return UNCLEAR if self._replaced_since(server, other) else DELETED_HERE
+            knew = self._made_knowing(position, other) if again else True
+            if knew is not True and not self._came_back(server, deed.target):
+                if self._replaced_since(server, position, other):
+                    return UNCLEAR
+                unsure = knew is None or self._alive_since(server, deed.target, other)
+                return PERHAPS_BACK if unsure else DELETED_HERE
             low, high = sorted((position, other))
             same = deed.renamed == mine.renamed and not any(low < between < high for between in done)
             alike = deed.replaces == mine.replaces != ""
             later = other > position and alike and (deed.moved or not mine.moved)
-            if deed.operation == mine.operation == "modrdn" and (same or later):
-                return UNCLEAR if self._replaced_since(server, other) else RENAMED_SINCE
+            at_once = deed.target == mine.target  # who knows of the other renaming names the entry otherwise
+            if deed.operation == mine.operation == "modrdn" and at_once and (same or later):
+                unsure = self._replaced_since(server, position, other)
+                return UNCLEAR if unsure else RENAMED_SINCE if same else RENAMED_OTHERWISE
         return None
 
-    def _replaced_since(self, server: JudgedServer, position: str) -> bool:
-        """True if the data came out of a file since: they may be of before, and the entry back."""
-        made = self.evidence.system.moment(position)
-        return any(reset.kind == REPLACED and made is not None and reset.ended > made for reset in server.resets)
+    def _made_knowing(self, position: str, deletion: str) -> bool | None:
+        """Had the server that made a change got this deletion before it? Then the entry was there again. None: nothing tells.
+
+        A server never makes a change with a lower position than one that it has got. What was made within a minute counts as made
+        at once where no log of operations tells the order.
+        """
+        if position < deletion:
+            return False
+        system, maker = self.evidence.system, self._makers.get(self.evidence.system.origin_of(position))
+        if maker is not None:
+            some = pc.field("position").isin([position, deletion]) & (pc.field("outcome") != "refused")
+            first = dict[str, datetime]()
+            for row in self._told(maker.replica.server, some & pc.field("link").is_null()):
+                first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
+            if position in first and (deletion in first or not self._has(maker, deletion)):
+                return deletion in first and first[deletion] < first[position]
+        moments = [system.moment(one) for one in (position, deletion)]
+        made, gone = moments
+        return False if made and gone and made - gone <= MOMENTS_APART else None
+
+    def _alive_since(self, server: JudgedServer, target: str, deletion: str) -> bool:
+        """True if its log of operations shows a later modification under that name, and no addition before it: it may be back."""
+        named = (pc.utf8_lower(pc.field("target")) == target) & (pc.field("outcome") == "applied")
+        rows = sorted(self._told(server.replica.server, named), key=lambda row: row["at"])
+        at = next((number for number, row in enumerate(rows) if row["position"] == deletion), len(rows))
+        for row in rows[at + 1 :]:
+            if row["operation"] != "delete":
+                return row["operation"] == "modify" and (row["position"] or "") > deletion
+        return False
+
+    def _told(self, server: str, where: pc.Expression) -> list[dict[str, Any]]:
+        columns = ["position", "operation", "at"]
+        return self.evidence.told("applied", columns, where & pc.field("at").is_valid(), server).to_pylist()
+
+    def _replaced_since(self, server: JudgedServer, position: str, other: str) -> bool:
+        """True if other data came since it had the other change, and nothing tells that these had it, too.
+
+        Out of a file they may be of before. From another server they are as those of one that has the other change alone.
+        """
+        made = self.evidence.system.moment(other)
+        since = [reset.kind for reset in server.resets if made is not None and reset.ended > made]
+        if REPLACED in since:
+            return True
+        alike = (one for one in self.servers if one is not server and self._shows(one, other))
+        return TOTAL in since and not self._logged(server, other) and all(self._shows(one, position) for one in alike)
+
+    def _logged(self, server: JudgedServer, position: str) -> bool:
+        return server.replica.log is not None and self.evidence.case.log(server.replica.log).holds(position)
 
     def _has(self, server: JudgedServer, position: str) -> bool:
+        """True if it has the change, or had it before other data came: so does the silence from which the lack is concluded."""
+        if position in self.lacks.get(server.replica.server, ()):
+            return False
+        took = (pc.field("position") == position) & (pc.field("outcome") == "applied") & pc.field("link").is_null()
+        return self._shows(server, position) or bool(self._told(server.replica.server, took))
+
+    def _shows(self, server: JudgedServer, position: str) -> bool:
+        """True if it is shown that the server has the change, if only by where its present data came from."""
         key = server.replica.server, position
         if key not in self._shown:
             some = of_keys(self.evidence.system, [position], self.evidence.numbers)
-            # A line of before other data came counts as well, as does the silence from which the lack is concluded.
-            took = (pc.field("position") == position) & (pc.field("outcome") == "applied") & pc.field("link").is_null()
-            self._shown[key] = bool(self.has(server, some)[0]) or bool(
-                len(self.evidence.told("applied", ["position"], took, server.replica.server))
-            )
+            self._shown[key] = position not in self.lacks.get(key[0], ()) and bool(self.has(server, some)[0])
         return self._shown[key]
 
     def _came_back(self, server: JudgedServer, target: str) -> bool:

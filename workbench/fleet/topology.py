@@ -110,6 +110,11 @@ class Replica:
         return self.claims or bool(self.log and self.log.facts.get("by_origin"))
 
     @property
+    def empty(self) -> bool:
+        """True if its vector was collected and claims nothing: the server has no data."""
+        return self.claims and not any(span.max for span in self.vector.values())
+
+    @property
     def claims(self) -> bool:
         """True if its vector was collected. One without elements is a vector: the server claims to hold nothing."""
         return VECTOR in self.evidence

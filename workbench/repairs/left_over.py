@@ -20,7 +20,7 @@ from workbench.repairs.plans import DEAD, HIDDEN, MISSED, PENDING, Need, Step
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER
 
 SEVERE = ("warning", "error")
-STRANDED = "STRANDED_CHANGE"
+STRANDED, APPLY_RETRY_LOOP = "STRANDED_CHANGE", "APPLY_RETRY_LOOP"
 WAITING_FOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
 """Codes of findings that say why nothing arrives at a server."""
 SHARED_HOST = "BROKEN_VECTOR"
@@ -49,6 +49,12 @@ class Taken:
     after: Mapping[tuple[str, str | None], Mapping[str, Any]]
     mends: Mapping[str, Collection[str]]
     unlike: Mapping[tuple[str, str | None], tuple[int, int]] = field(default_factory=dict)
+
+
+def filled_by(steps: Iterable[Step]) -> set[str]:
+    """The servers that get all data of another one by these steps."""
+    effects = (effect for step in steps for effect in step.effects)
+    return {str(effect["server"]) for effect in effects if effect["do"] == "initialise"}
 
 
 def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> list[str]:
@@ -95,9 +101,7 @@ def _delivered(one: Finding, taken: Taken) -> bool:
     others = {key for key in taken.after if key[0] != one.server and one.suffix in (None, key[1])}
     waited = any(row["pending"] for key, row in taken.before.items() if key in others)
     left = any(taken.after[key]["missing"] or taken.after[key]["pending"] for key in others)
-    filled = any(
-        effect["do"] == "initialise" and effect["server"] == one.server for x in taken.steps for effect in x.effects
-    )
+    filled = one.server in filled_by(taken.steps)
     return bool(taken.chosen) and waited and not left and not filled and not _saving(one, taken)
 
 
@@ -129,12 +133,14 @@ def _keeping(one: Finding, taken: Taken) -> list[str]:
 def _cleaned(one: Finding, taken: Taken) -> bool:
     """True if steps take a replica ID that a finding on a vector names out of the vector of its server."""
     named = {row.get("origin") for row in one.evidence}
-    cleaning = [
-        step for step in taken.steps if one.suffix in (None, step.suffix) and step.details.get("origin") in named
-    ]
-    here = any(step.repair == "clean-here" and step.server == one.server for step in cleaning)
-    behind = {name for step in cleaning for name in step.details.get("behind", ())}
-    return here or (any(step.repair == "clean" for step in cleaning) and one.server not in behind)
+    return bool(named) and all(any(_cleans(step, origin, one) for step in taken.steps) for origin in named)
+
+
+def _cleans(step: Step, origin: Any, one: Finding) -> bool:
+    if step.details.get("origin") != origin or one.suffix not in (None, step.suffix):
+        return False
+    here = step.repair == "clean-here" and step.server == one.server
+    return here or (step.repair == "clean" and one.server not in step.details.get("behind", ()))
 
 
 def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
@@ -154,6 +160,9 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
         return taken.unlike.get((one.server or "", one.suffix), (1, 1))[0] == 0
     if one.code == SHARED_HOST and _cleaned(one, taken):
         return True
+    if one.code == APPLY_RETRY_LOOP and one.server in filled_by(taken.steps):
+        to_it = (link for link in shown.links if link.consumer == one.server and one.suffix in (None, link.suffix))
+        return all(link.failure.of_data for link in to_it if link.failure and link.blocked)
     pairs = {(link.supplier, link.consumer) for link in links}
     for step in taken.steps:
         for effect in step.effects:

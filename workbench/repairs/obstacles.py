@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, SENDS_NOTHING, STOPPED_BECAUSE
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
@@ -70,6 +70,24 @@ def arrival_notes(situation: Situation, count: int, server: str, suffix: str | N
     return said
 
 
+def on_their_way(situation: Situation, model: Model, server: str, suffix: str | None, origins: Collection[str]) -> bool:
+    """True if all that a server waits for of these origins comes over links that run and whose suppliers begin sessions.
+
+    The model may know less: servers are read one after the other while they go on.
+    """
+    pending, pairs = situation.verdicts.pending, situation.pairs
+    mine = [row for row in pending if (row["server"], row["suffix"]) == (server, suffix) and row["origin"] in origins]
+    begin = {row["supplier"] for row in pairs if (row["consumer"], row["suffix"]) == (server, suffix) and _begins(row)}
+    begin -= {link.supplier for link in model.links if link.consumer == server and link.waits is not None}
+    come = all(begin & {*row["suppliers"], *row.get("through", ())} for row in mine)
+    return come and bool(mine) and not any(row.get("refused") or row.get("dropped_since") for row in mine)
+
+
+def _begins(row: Mapping[str, Any]) -> bool:
+    runs = row["link"] and row["link_enabled"] is not False and not row.get("link_failing")
+    return bool(runs) and row.get("would_contact") is True
+
+
 def _on_its_way(count: int, server: str, busy: Sequence[str]) -> str:
     """What is sent to a server; `busy`: the links over which the server turned every supplier away at last."""
     are, they = ("change is on its", "it does") if count == 1 else ("changes are on their", "they do")
@@ -99,9 +117,14 @@ def blocked_notes(model: Model, behind: Iterable[Lack], stopped: Mapping[str, st
     return said
 
 
-def links_to_mend(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> list[Obstacle]:
-    """The failing links that no plan mends."""
-    told = {one.link for one in findings if one.code == LINK_FAILING}
+def links_to_mend(
+    shown: Topology, findings: Sequence[Finding], suffix: str | None, filled: Collection[str] = ()
+) -> list[Obstacle]:
+    """The failing links that no step mends; a link whose consumer refuses changes for its data runs once it is `filled`."""
+    failing = (one for one in findings if one.code == LINK_FAILING and not one.overruled_by)
+    ends = {(link.supplier, link.name): link for link in shown.links if link.suffix == suffix}
+    mended = {key for key, link in ends.items() if link.consumer in filled and link.failure and link.failure.of_data}
+    told = {one.link for one in failing if (one.server, one.link) not in mended}
     links = [link for link in shown.links if link.suffix == suffix and link.blocked]
     alone = [one for mine in failing_of(shown, suffix).values() for one in mine if one.name in told]
     names = [_with_reason(one) for one in alone if one.failure and not one.failure.itself]

@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.cases.case import Case
+from workbench.diagnosing.arriving import WITHOUT_DATA
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK, perhaps_restarted
 from workbench.diagnosing.left_in_logs import left_in_log
@@ -23,7 +24,7 @@ from workbench.diagnosing.situation import Situation
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
-from workbench.repairs.left_over import Taken, not_mended
+from workbench.repairs.left_over import Taken, filled_by, not_mended
 from workbench.repairs.obstacles import (
     EMPTY,
     OFF,
@@ -33,6 +34,7 @@ from workbench.repairs.obstacles import (
     dropped_of,
     dropped_said,
     links_to_mend,
+    on_their_way,
     stopped_links,
     stopped_servers,
     told_of,
@@ -175,6 +177,7 @@ class _Planned:
             view = replace(view, model=self._mended(view, need))
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         self.done[suffix] = view.model
+        self._say(links_to_mend(self.situation.topology, self.findings, suffix, filled_by(self.steps[begun:])))
         for need in self._needs(view):
             self.told.append(need)
             if _bare(need) in passed:
@@ -298,7 +301,6 @@ class _Planned:
         self.open += dropped_said(model, self.dropped, perhaps_restarted(self.situation.verdicts.pending))
         self.unmended += bool(self.dropped)
         self.dropped_origins |= {(suffix, model.lots[lack.lot].origin) for lack in self.dropped}
-        self._say(links_to_mend(self.situation.topology, self.findings, suffix))
 
     def _say(self, obstacles: Sequence[Obstacle]) -> None:
         self.unmended += sum(one.number for one in obstacles)
@@ -364,22 +366,26 @@ class _Planned:
         now = view.model.copy()
         now.settle()
         gone = now.gone()
+        empty = {name for name, server in now.servers.items() if getattr(server, "empty", False)}
+        filled = {name for code in WITHOUT_DATA for name in told_of(code, view.findings, view.suffix)}
         found: dict[tuple[str, bool], set[Lack]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
-            for lack in lacks:
+            for lack in (lack for lack in lacks if lack.server not in filled):
                 if lack in self.unjudged or lack in self.dropped or (hidden and lack in self.passed_over):
                     continue
                 if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back
                     found.setdefault((lack.server, hidden), set()).add(lack)
         # An own change that is about to be hidden cannot wait for anything else.
         back = {one.server for one in view.about(ROLLED_BACK)}
-        also = list(self.repairs.also(view, now))
+        also = [need for need in self.repairs.also(view, now) if need.server not in filled]
         stuck = {need.server: need.code for need in also if need.code != ENTRIES_DIFFER}
         needs = []
         for (server, hidden), mine in found.items():
             code = None if hidden else stuck.get(server)
             code = code or self._code(view, now, server, hidden, mine)
-            needs.append(Need(code, view.suffix, server, lacks=frozenset(mine)))
+            waits = {now.lots[lack.lot].origin for lack in mine}
+            if code != PENDING or not on_their_way(self.situation, now, server, view.suffix, waits):
+                needs.append(Need(code, view.suffix, server, lacks=frozenset(mine)))
         for one in view.about(DEAD):
             # Where servers forget such an origin by themselves, the finding says so, and asks for nothing.
             if one.severity != "info" and any(one.origin in server.vector for server in now.servers.values()):
@@ -390,10 +396,9 @@ class _Planned:
             off = link and any(
                 (x.supplier, x.consumer, x.runs) == (link.supplier, link.consumer, False) for x in now.links
             )
-            back_again = any(
-                x.server == one.server for x in view.about(CLEANED_ORIGIN_BACK)
-            )  # a person decides about that
-            if link and off and not back_again and not any(need.server == link.consumer for need in needs):
+            # About a cleaned origin that came back a person decides; and who has no data at the moment sends nothing.
+            not_now = {x.server for x in view.about(CLEANED_ORIGIN_BACK)} | filled | empty
+            if link and off and one.server not in not_now and not any(need.server == link.consumer for need in needs):
                 needs.append(Need(DISABLED, view.suffix, link.consumer, link=one.link))
         served = {need.server for need in needs}
         also = [need for need in also if need.server is None or need.server not in served]

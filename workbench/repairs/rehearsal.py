@@ -324,7 +324,7 @@ class _FromLogs(_Filling):
 
     def top(self, one: Replica, origin: str) -> str:
         """The same, as far as any log tells of the origin. Whoever claims nothing has no data: its log is of before."""
-        if not any(span.max for span in one.vector.values()):
+        if one.empty:
             return ""
         position = super().top(one, origin)
         return min(position, self._read_up_to.get(origin, position))
@@ -366,7 +366,7 @@ class _FromLogs(_Filling):
             for position in (span.min, span.max)
             if position
         }
-        ends |= {*self._read_up_to.values()}
+        ends |= {*self._read_up_to.values()}.union(*(one.later.values() for one in self.replicas))
         facts = replica.log.facts.get("by_origin", {}) if replica.log else {}
         ends |= {str(one[end]) for one in facts.values() for end in ("min", "max")}
         for number, lot in enumerate(self.lots):

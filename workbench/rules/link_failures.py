@@ -53,8 +53,8 @@ LinkKey = tuple[str, str | None, str]
 """Supplier, suffix and name."""
 
 
-CHANGE_REFUSED = "change refused"
-"""How `short` begins where the consumer refuses a change, and nothing says why: its data are not as those of others."""
+LAST_SESSION = "its last session ended"
+"""What `since` is the time of, where a session ended well before."""
 _MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED)
 
 
@@ -72,6 +72,7 @@ class LinkFailure:
     means     the collected server that a link to an address of none of them probably means; None: nothing suggests one
     assumes   what that takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`
     itself    True if the link leads to its own supplier: nothing waits behind it
+    of_data   True if the consumer's own log says that it refuses a change for what its data are, which other data would end
     quotes    what a log says of the cause: rows of server and text
     evidence  rows that prove it
     fix       what mends it: entries of a finding's `fix`
@@ -86,6 +87,7 @@ class LinkFailure:
     opens: datetime | None = None
     means: str | None = None
     itself: bool = False
+    of_data: bool = False
     assumes: tuple[str, ...] = ()
     quotes: tuple[Mapping[str, str], ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()
@@ -94,7 +96,7 @@ class LinkFailure:
     @property
     def lets_fill(self) -> bool:
         """True if it sends no changes, and all data all the same. Over any other link that fails nothing comes."""
-        return self.reason in _MENDED_BY_FILLING or (self.reason == REFUSED and self.short.startswith(CHANGE_REFUSED))
+        return self.reason in _MENDED_BY_FILLING or self.of_data
 
     @property
     def blocks(self) -> bool:

@@ -184,6 +184,7 @@ class Supplying:
     contacts   the supplier's vector, and what it remembers of the consumer's (None: nothing) -> does it open a session?
     absent     an anchor that the log lacks, the supplier's vector, how far the log was trimmed -> the class of its absence
     losing     the rule set of a supplier that was told to go on where the anchor is gone; None: it cannot be told
+    not_found  the codes of lines by which a supplier says that its log lacks an anchor
     """
 
     rule_sets: Mapping[str, Callable[[], Rules]]
@@ -191,6 +192,7 @@ class Supplying:
     contacts: Callable[[Vector, Vector | None], bool]
     absent: Callable[[str, Vector, Mapping[str, str | None]], str]
     losing: Callable[[], Rules] | None = None
+    not_found: frozenset[str] = frozenset()
 
 
 class Event(NamedTuple):

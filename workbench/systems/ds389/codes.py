@@ -35,6 +35,9 @@ CODES: Mapping[str, Code] = {
     "STOPPED_MEANWHILE": Code(
         "a server answered when it was read, and took no connection when all were read", (_ERROR,)
     ),
+    "SEARCH_REFUSED": Code(
+        "a server refused to be searched for its data when it was collected: they come anew, or are gone", (_ERROR,)
+    ),
     "CLEANED_ORIGIN_BACK": Code(
         "a server makes changes under a replica ID that others have cleaned, and these do not take them", (_ERROR,)
     ),

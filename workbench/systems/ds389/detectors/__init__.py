@@ -21,7 +21,7 @@ from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_l
 from workbench.systems.ds389.detectors.moves import contradicting_moves
 from workbench.systems.ds389.detectors.replicas_off import replication_off
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
-from workbench.systems.ds389.detectors.silent import no_answer_in_time, stopped_meanwhile
+from workbench.systems.ds389.detectors.silent import no_answer_in_time, search_refused, stopped_meanwhile
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.detectors.unlike_lists import lists_differ
@@ -33,6 +33,7 @@ DETECTORS: Detectors = {
         replication_off,
         no_answer_in_time,
         stopped_meanwhile,
+        search_refused,
         database_failing,
         broken_vector,
         server_clocks,

@@ -22,13 +22,13 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
+from workbench.systems.ds389.rules.supplying import NOT_FOUND
 from workbench.systems.ds389.rules.trimming import trim_limits
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import LinkKey, Situation
     from workbench.fleet.topology import Replica
 
-_FAILS = ("anchor_not_located", "anchor_missing", "anchor_purged", "purged_here", "never_logged")
 _LONGEST_AGE = timedelta(days=30, seconds=300)
 """The greatest maximum age in common use, and the time between two runs of trimming; the changelog does not tell its own."""
 
@@ -73,7 +73,7 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
     logs = {log.server: log for log in session_logs(situation.case)} if lost else {}
     lines: dict[LinkKey, _Lines] = {}
     for server in sorted({server for server, _, _ in lost} & logs.keys()):
-        for line, place in logs[server].lines((*_FAILS, "position_found"), WITH_TEXT):
+        for line, place in logs[server].lines((*NOT_FOUND, "position_found"), WITH_TEXT):
             key = server, suffix_of_link(situation, server, line["link"]), line["link"]
             if pair := lost.get(key):
                 lines.setdefault(key, _Lines()).add(line, place, pair["anchor"])

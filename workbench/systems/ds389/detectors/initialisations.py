@@ -6,21 +6,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.left_in_logs import left_in_log
+from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, counted, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
+from workbench.systems.ds389.detectors.silent import search_refused
 from workbench.systems.ds389.formats.directory import status_code
 from workbench.systems.ds389.logged.initialisations import (
     BrokenOff,
     broken_off,
+    filled_at,
     filled_from_a_file,
     left_unfilled,
     still_offline,
 )
-from workbench.systems.ds389.logged.lines import line_shown
+from workbench.systems.ds389.logged.lines import line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import initialise
 from workbench.systems.ds389.rules.ldap_results import in_words
 
@@ -39,13 +41,16 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
     yield from (_with_what_is_left(situation, _by_its_own_log(situation, one)) for one in told_by_itself)
     own = {(one.server, one.suffix) for one in told_by_itself}
     statuses = situation.statuses()
+    refusing = {(found.server, found.suffix) for found in search_refused(situation)}
     empty = left_unfilled(situation.case, situation.topology.links, statuses)
     for (consumer, suffix), one in sorted(empty.items(), key=lambda item: (item[0][1] or "", item[0][0])):
         replica = situation.replica(consumer, suffix)
         unrelated = any(
             row["unrelated"] and (row["consumer"], row["suffix"]) == (consumer, suffix) for row in situation.pairs
         )
-        if (consumer, suffix) in own or (replica and replica.claims and not (unrelated and one.outcome == ABORTED)):
+        gone = unrelated or (replica and replica.empty) or (consumer, suffix) in refusing
+        aborted = one.outcome == ABORTED and gone
+        if (consumer, suffix) in own or (replica and replica.claims and not aborted):
             continue
         row = statuses[one.supplier, suffix, one.link]
         about: Any = {key: row.get(key) for key in ("file", "offset", "name")}
@@ -61,7 +66,7 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
             situation, one, who, _code(row["init_status"]), told
         )
         # Of one with data of its own UNRELATED_DATA is the root, and this is why. One that claims nothing has none to keep.
-        has_data = replica is not None and any(span.max for span in replica.vector.values())
+        has_data = replica is not None and not replica.empty
         found = replace(found, severity="warning", root="") if unrelated and has_data else found
         yield _with_what_is_left(situation, found)
 
@@ -73,7 +78,8 @@ def initialisation_running(situation: Situation) -> Iterator[Finding]:
     sending: dict[tuple[str, str | None], list[tuple[Link, Mapping[str, Any]]]] = {}
     for link in situation.topology.links:
         row = statuses.get((link.supplier, link.suffix, link.name), {})
-        if link.consumer and "Total update in progress" in (row.get("init_status") or ""):
+        going_on = "Total update in progress" in (row.get("init_status") or "") and row.get("init_outcome") is None
+        if link.consumer and going_on:
             sending.setdefault((link.consumer, link.suffix), []).append((link, row))
     broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
     for server, suffix in sorted({*offline, *sending} - broken, key=lambda key: (key[0], key[1] or "")):
@@ -83,6 +89,9 @@ def initialisation_running(situation: Situation) -> Iterator[Finding]:
         tops = [span.max for span in replica.vector.values() if span.max] if replica else []
         if began and any(made > began for made in map(situation.topology.system.moment, tops) if made):
             continue  # it took changes since: the end of a log was not collected
+        back = filled_at(session_logs(situation.case), server, suffix) if by else None
+        if not log and began and back and back >= began:
+            continue  # the agreement was read before it had ended, and the server tells that it has
         what, at = suffix or "the suffix", f" at {began:%Y-%m-%d %H:%M:%S} UTC" if began else ""
         whom = f" by {by[0][0].supplier}, over {by[0][0].name}" if len(by) == 1 else ""
         proof = (
@@ -91,7 +100,7 @@ def initialisation_running(situation: Situation) -> Iterator[Finding]:
             else f"that began{at}, and the agreement says that it goes on"
         )
         told = [{key: row.get(key) for key in ("file", "offset", "name", "init_status")} for _, row in by]
-        yield Finding(
+        running = Finding(
             "INITIALISATION_RUNNING",
             "warning",
             f"{server} was being initialised{whom} when it was read: {proof}",
@@ -107,27 +116,41 @@ def initialisation_running(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+        yield _with_what_is_left(situation, running)
 
 
 def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
-    """The same with the changes that only the changelog of the server still has, and what has to be done about them first."""
-    if not (rows := left_in_log(situation.verdicts, found.server, found.suffix)):
+    """The same with the changes that only the changelog of the server still has, or only its log of operations tells of."""
+    if gone := gone_with_the_data(situation, found.server, found.suffix):
+        ends = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
+        again = step(
+            f"make {counted(len(gone))} of {found.server} again on another supplier, if still right: {ends}",
+            f"the access log of {found.server} names operation and entry of each, and no other collected server has them",
+        )
+        found = replace(
+            found,
+            summary=f"{found.summary}; its access log shows {counted(len(gone))}, {ends}, that no server has",
+            root=f"{found.root}; {counted(len(gone))} of {found.server} went with the old data" if found.root else "",
+            fix=(*found.fix, again),
+        )
+    if only := claimed_alone(situation, found.server, found.suffix):
+        first = step(
+            f"save the changelog of {found.server} first, by a copy of its database folder: it may be the last that has its "
+            f"changes up to {only}",
+            f"{found.server} alone claims them, and an initialisation makes its changelog anew",
+        )
+        found = replace(found, fix=(first, *found.fix))
+    if not (left := save_first(situation.verdicts, found.server, found.suffix)):
         return found
-    server, them = found.server, "it" if len(rows) == 1 else "them"
-    these = f"{counted(len(rows))}, {rows[0]['position']} to {rows[-1]['position']}"
-    first = step(
-        f"save these {counted(len(rows))} from the changelog of {server} (`workbench plan` writes {them} to a file), and make on "
-        f"another supplier what of {them} is still right",
-        f"an initialisation makes the changelog of {server} anew, and no other collected server has {them}",
-        f"do not initialise {server} before that",
-    )
+    these, saving = left
+    them = "it" if these.startswith("1 ") else "them"
     return replace(
         found,
         summary=f"{found.summary}; its changelog still has {these}, which no other collected server has",
-        root=f"{found.root}, which throws away {counted(len(rows))} that only its changelog has: save {them} first"
+        root=f"{found.root}, which throws away {these.split(', ')[0]} that only its changelog has: save {them} first"
         if found.root
         else "",
-        fix=(first, *found.fix),
+        fix=(saving, *found.fix),
     )
 
 

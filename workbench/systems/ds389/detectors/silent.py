@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ NO_ANSWER = "no answer within the time-out"
 """What `collect` writes down of a question that a server did not answer in time."""
 _AT_THE_END, _NO_CONNECTION = "read again at the end: ", "no connection: "
 """What it writes down of one that it had read and could not reach when all were read."""
+_SEARCH = re.compile(r"the search below (?P<base>.+?) was refused, (?P<said>\S+ \((?P<code>\d+)\))")
+_NO_RIGHT = ("8", "50")
+"""Results that tell of whoever asked, and not of the data."""
 
 
 def no_answer_in_time(situation: Situation) -> Iterator[Finding]:
@@ -63,3 +67,36 @@ def stopped_meanwhile(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def search_refused(situation: Situation) -> Iterator[Finding]:
+    """A server that refused to be searched for its data: while these are replaced, and where they are gone, it answers so."""
+    spelled = situation.topology.system.spelled
+    for one in situation.topology.readings:
+        for text in one.failed:
+            said = _SEARCH.search(text)
+            if not said or said["code"] in _NO_RIGHT or situation.replica(one.server, spelled(said["base"])) is None:
+                continue
+            suffix = spelled(said["base"])
+            yield Finding(
+                "SEARCH_REFUSED",
+                "error",
+                f"{one.server} refused a search of its data of {suffix} with {said['said']}: they are being replaced, or "
+                "they are gone, as after an initialisation that broke off. Until it shows them it sends nothing, takes nothing, "
+                "and can fill no other server, whatever its vector claims",
+                server=one.server,
+                suffix=suffix,
+                evidence=({"server": one.server, "text": text, "at": one.began.isoformat()},),
+                root=f"a search of the data of {one.server} ({suffix}) was refused, {said['said']}: they may be gone",
+                fix=(
+                    step(
+                        f"read the end of the errors log of {one.server}: if data come in, wait until it says that {suffix} is "
+                        "coming online, and collect again; if an import or a filling failed, it has to be initialised from a "
+                        "server that has all data",
+                        "an import or an initialisation throws away the old data before the new data are there",
+                        f"first copy the database folder of {one.server}: its changelog may hold changes that no other server "
+                        f"has. Initialise nothing from {one.server}",
+                    ),
+                ),
+            )
+            break

@@ -31,8 +31,10 @@ def lists_differ(situation: Situation) -> Iterator[Finding]:
 def _told(situation: Situation, contents: Contents, server: str, unlike: Sequence[Unlike]) -> Finding:
     which = "on the ways to" if any(one.by for one in unlike) else "to"
     names = frozenset().union(*(one.left_out for one in unlike))
-    without = _came_without(situation, contents, server, names)
-    these = f"{counted(len(without))} without {listed(sorted(names), 'or')}" if without else ""
+    lacking = _came_without(situation, contents, server, names)
+    without = sorted(lacking)
+    lacked = listed(sorted(set().union(*lacking.values())), "or") if lacking else ""
+    these = f"{counted(len(without))} without {lacked}" if without else ""
     logged = (
         f". {server} got {these}, as its changelog shows: {without[0]} to {without[-1]}; those of its suppliers have them whole"
         if without
@@ -56,34 +58,51 @@ def _told(situation: Situation, contents: Contents, server: str, unlike: Sequenc
                 "nsDS5ReplicatedAttributeList, and nsDS5ReplicatedAttributeListTotal where it is set",
                 f"else what {server} gets depends on which of them comes first",
             ),
+            *(
+                [
+                    step(
+                        f"then write the present values of {lacked} of these entries once more on a supplier, or initialise "
+                        f"{server}",
+                        f"no session sends a change again: with lists that are alike {server} gets what is changed from then on",
+                        f"the servers behind {server} lack the same",
+                    )
+                ]
+                if without
+                else []
+            ),
         ),
     )
 
 
-def _came_without(situation: Situation, contents: Contents, server: str, names: frozenset[str]) -> list[str]:
+def _came_without(situation: Situation, contents: Contents, server: str, names: frozenset[str]) -> dict[str, set[str]]:
     """The changes of which the log of a server does not show what those of others show that they did to these attributes.
 
-    Where its entries were collected, these tell it: none is given if they do not differ in such an attribute.
+    Each with those attributes. Where the server's entries were collected, these tell it: none is given if they do not differ in
+    such an attribute.
     """
     shown = {one.attribute.lower() for one in contents.differences if server in one.servers}
     if server in contents.exports and not shown & names:
-        return []
-    touches = re.compile(
-        rf"^(?:add|replace|delete): (?:{'|'.join(map(re.escape, sorted(names)))})(?:;.*)?$", re.I | re.M
-    )
-    where = pc.match_substring_regex(pc.field("body"), f"(?m){touches.pattern}", ignore_case=True)
-    found: set[str] = set()
+        return {}
+    pattern = rf"^(?:add|replace|delete): ({'|'.join(map(re.escape, sorted(names)))})(?:;.*)?$"
+    touches = re.compile(pattern, re.I | re.M)
+
+    def touched(body: str | None) -> set[str]:
+        return {name.lower() for name in touches.findall(body or "")}
+
+    where = pc.match_substring_regex(pc.field("body"), f"(?m){pattern}", ignore_case=True)
+    found: dict[str, set[str]] = {}
     looked = 0
     for other in sorted(one.server for one in contents.alike.replicas if one.server != server and one.log):
         about = {"snapshot": situation.topology.snapshot, "suffix": contents.suffix}
         for batch in situation.rows("changes", ["position", "body"], where, server=other, **about):
-            asked = [row["position"] for row in batch.to_pylist() if touches.search(row["body"] or "")]
+            asked = {row["position"]: touched(row["body"]) for row in batch.to_pylist()}
             looked += len(asked)
-            here = pc.field("position").isin(pa.array(asked, pa.string())) & pc.field("operation").isin(
-                ["add", "modify"]
-            )
-            for mine in situation.rows("changes", ["position", "body"], here, server=server, **about):
-                found |= {row["position"] for row in mine.to_pylist() if not touches.search(row["body"] or "")}
+            mine = pc.field("operation").isin(["add", "modify"])
+            here = pc.field("position").isin(pa.array([*asked], pa.string())) & mine
+            for own in situation.rows("changes", ["position", "body"], here, server=server, **about):
+                for row in own.to_pylist():
+                    if left := asked[row["position"]] - touched(row["body"]):
+                        found.setdefault(row["position"], set()).update(left)
         if looked > _MOST:
             break
-    return sorted(found)
+    return found

@@ -114,7 +114,7 @@ def _initialised(entry: Entry) -> Row:
         "init_started_at": generalized_time(entry.text("nsds5replicaLastInitStart")),
         "init_ended_at": generalized_time(entry.text("nsds5replicaLastInitEnd")),
         "init_status": clean(sentence) if sentence else None,
-        "init_outcome": outcome_of(sentence),
+        "init_outcome": outcome_of(sentence, entry.text("nsds5BeginReplicaRefresh") is not None),
     }
 
 

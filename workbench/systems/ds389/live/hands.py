@@ -75,10 +75,30 @@ class Enable(_Plain):
     """An agreement is switched on."""
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
-        """It has to lead where the plan says."""
-        return servers.leads_elsewhere(
-            step.on, step.details["records"][0]["dn"], step.details["to"], step.details["leads"]
-        )
+        """It has to lead where the plan says, and not to bring data anew to a server that alone has changes."""
+        dn = step.details["records"][0]["dn"]
+        yield from servers.leads_elsewhere(step.on, dn, step.details["to"], step.details["leads"])
+        yield from self._fills(servers, step, dn)
+
+    @staticmethod
+    def _fills(servers: PlannedServers, step: Step, dn: str) -> Iterable[str]:
+        """After a supplier was killed while it filled a server, switching that link on was seen to fill the server anew.
+
+        So it was in the process that had gone on with the filling at its start. What is on its way from there is given time.
+        """
+        name = step.details["to"]
+        filled = any(other.server == name and other.repair == "initialise" for other in servers.plan.steps)
+        if filled or (servers.setting(step.on, dn, Initialise.STARTED) or "1970") < "1971":
+            return
+        end = time.monotonic() + ARRIVES
+        while (alone := _only_at(servers.vectors(step.suffix), name)) and time.monotonic() < end:
+            time.sleep(POLL)
+        if alone:
+            yield (
+                f"only {name} has the changes of {', '.join(sorted(alone))} up to {', '.join(alone[x] for x in sorted(alone))}, "
+                f"and {step.on} has filled {name} over this agreement since its last start: to switch such a link on was seen to "
+                f"fill the server anew. Let these changes arrive elsewhere first, or restart {step.on}"
+            )
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it is on, and leads where the plan says."""
@@ -205,7 +225,7 @@ class Save(_Plain):
 class Initialise(_Plain):
     """A server gets all data of another one."""
 
-    _STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
+    STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
     WATCHED: ClassVar[float] = 3
     """Seconds over which it is seen whether clients write on the server; if it changed once, it is looked at more often."""
     LOOKS: ClassVar[int] = 4
@@ -213,19 +233,24 @@ class Initialise(_Plain):
     """Seconds in which a server gets level that does so by itself: a session that found it busy comes again some time later."""
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
-        """The agreement has to lead to the server whose data is replaced, and to be on."""
+        """The source has to have data, and the agreement to lead to the server whose data is replaced, and to be on."""
         agreement = step.details["agreement"]
+        yield from servers.without_data(step.suffix, step.on)
         yield from servers.leads_elsewhere(step.on, agreement, step.server, step.details["leads"])
         if (servers.setting(step.on, agreement, ENABLED) or "on").lower() == "off":
             yield "the agreement is off: an initialisation would not begin"
         if self._running(servers, step):
-            yield "an initialisation over this agreement runs already, and it is none of ours"
+            yield (
+                "an initialisation over this agreement runs already, and it is none of ours. If its nsds5replicaLastInitStatus "
+                "says that one was aborted, and its end is later than its start, the request is left over: begin it by hand, "
+                f"{' '.join(step.commands[0])}"
+            )
         yield from self._written_to(servers, step)
         yield from self._stranded_since(servers, step)  # what was made while it was watched, too
 
     def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """When the last one began, and whether it runs."""
-        began = servers.setting(step.on, step.details["agreement"], self._STARTED)
+        began = servers.setting(step.on, step.details["agreement"], self.STARTED)
         return {"began": began, "running": self._running(servers, step)}
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
@@ -322,10 +347,9 @@ class Initialise(_Plain):
         return found
 
     def _only_there(self, servers: PlannedServers, step: Step) -> Iterable[str]:
-        vectors, planned = servers.vectors(step.suffix), servers.planned(step.suffix, step.server)
-        for origin, now in sorted(vectors.get(step.server, {}).items()):
-            others = (held.get(origin, "") for name, held in vectors.items() if name != step.server)
-            if now > planned.get(origin, "") and now > max(others, default=""):
+        planned = servers.planned(step.suffix, step.server)
+        for origin, now in sorted(_only_at(servers.vectors(step.suffix), step.server).items()):
+            if now > planned.get(origin, ""):
                 own = servers.origin(step.suffix, step.server) == origin
                 stop = f"let clients write elsewhere than on {step.server}, then " if own else ""
                 yield (
@@ -338,7 +362,7 @@ class Initialise(_Plain):
 
     def _begun(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         # The time has whole seconds: one that began in the second of the one before would look like it.
-        return servers.setting(step.on, step.details["agreement"], self._STARTED) != memo["began"]
+        return servers.setting(step.on, step.details["agreement"], self.STARTED) != memo["began"]
 
     def _ended_well(self, servers: PlannedServers, step: Step) -> bool:
         return "Total update succeeded" in (servers.setting(step.on, step.details["agreement"], self._STATUS) or "")
@@ -496,6 +520,13 @@ HANDS: Mapping[str, Hand] = {
     "clean-here": CleanHere(),
 }
 """Kind of step -> what does it."""
+
+
+def _only_at(vectors: Mapping[str, Mapping[str, str]], server: str) -> dict[str, str]:
+    """Origin -> up to where a server has it, of those of which it has more than any other one."""
+    others = [held for name, held in vectors.items() if name != server]
+    mine = vectors.get(server, {})
+    return {one: now for one, now in mine.items() if now > max((held.get(one, "") for held in others), default="")}
 
 
 def _task(servers: PlannedServers, step: Step) -> str | None:

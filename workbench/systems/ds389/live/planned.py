@@ -215,6 +215,19 @@ class PlannedServers:
             if differ:
                 yield f"{dn} on {name} differs from {right} in {', '.join(differ)}"
 
+    def without_data(self, suffix: str | None, name: str) -> Iterator[str]:
+        """That a server does not show the entry of the suffix: its data are gone or come anew, and it can fill no other one."""
+        if not suffix:
+            return
+        with self.connected(name) as server:
+            try:
+                found = server.search(suffix, attributes=("1.1",), absent=True)
+            except Problem as error:
+                yield f"{name} has no data of {suffix} to send: {error.what}"
+                return
+        if not found:
+            yield f"{name} has no data of {suffix} to send: there is no entry of that name"
+
     def about(self, suffix: str | None, name: str) -> Mapping[str, Any]:
         """What the plan knows of a server."""
         return next(one for one in self.plan.servers if (one["server"], one["suffix"]) == (name, suffix))

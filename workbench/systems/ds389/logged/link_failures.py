@@ -20,10 +20,10 @@ from workbench.rules.link_failures import (
     BACKING_OFF,
     BIND_REFUSED,
     BUSY,
-    CHANGE_REFUSED,
     CLOCK_REFUSED,
     CONSUMER_READ_ONLY,
     GENERATION_DIFFERS,
+    LAST_SESSION,
     NO_SUCH_REPLICA,
     NOT_INITIALISED,
     PERMISSION,
@@ -109,6 +109,8 @@ _WRONG = re.compile(r"LDAP error 49\b")
 _BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
+_NOT_OF_DATA = (3, 8, 10, 11, 50, 51, 52, 53, 80)
+"""Results by which a server refuses a change for what it does or allows at the moment, and not for what its data are."""
 
 
 def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
@@ -211,6 +213,7 @@ class _Failing:
     no_anchor: bool = False
     """True if its last session found no record of its anchor."""
     full: str = ""
+    of_data: bool = False
     """What is full at the consumer, so that it refuses changes."""
     said: tuple[Mapping[str, str], ...] = ()
     """What its log says just before it refuses one."""
@@ -382,7 +385,7 @@ def _since(one: _Failing) -> tuple[datetime | None, str]:
     if one.ended is None or (one.first and not one.shared and one.first > one.ended):
         ended = f"; its last session ended at {one.ended:%Y-%m-%d %H:%M:%S}" if one.ended else ""
         return one.first, f"its log first shows a failure{ended}"
-    return one.ended, "its last session ended"
+    return one.ended, LAST_SESSION
 
 
 def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
@@ -501,8 +504,8 @@ def _told(
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
-        itself=itself, quotes=one.said, evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))),
-        fix=fixes_of(cause.reason, agreement),
+        itself=itself, of_data=one.of_data, quotes=one.said,
+        evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))), fix=fixes_of(cause.reason, agreement),
     )  # fmt: skip
 
 
@@ -590,4 +593,5 @@ def _refusing(
     one.said, one.full = said, no_room(said)
     if one.full:
         return Cause(REFUSED, error, f"{what}: {one.full}", f"{one.full.removeprefix('its ')} there")
-    return Cause(REFUSED, error, f"{what}; its own log says why", f"{CHANGE_REFUSED}, {in_words(error)}")
+    one.of_data = bool(said) and error not in _NOT_OF_DATA
+    return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from workbench.rules.link_failures import CLOCK_REFUSED, CONSUMER_READ_ONLY
+from workbench.rules.link_failures import CLOCK_REFUSED, CONSUMER_READ_ONLY, LAST_SESSION
 from workbench.systems.ds389.rules.own_attributes import OWN_NOTES
 from workbench.systems.ds389.rules.proving import touched
 
@@ -91,8 +91,8 @@ def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> 
 
 
 def _ran_since(own: LinkFailure, other: LinkFailure) -> bool:
-    """True if a link held a session that ended after the other one began to fail."""
-    return bool(own.since and other.since and own.since > other.since)
+    """True if a link held a session that ended well after the other one began to fail."""
+    return bool(own.since_is == LAST_SESSION and own.since and other.since and own.since > other.since)
 
 
 def _key(link: Link) -> LinkKey:

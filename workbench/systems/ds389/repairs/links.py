@@ -6,7 +6,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from workbench.diagnosing.arriving import DATABASE_FAILING, STOPPED_BECAUSE, STOPPED_MEANWHILE
+from workbench.diagnosing.arriving import (
+    DATABASE_FAILING,
+    STOPPED_BECAUSE,
+    STOPPED_MEANWHILE,
+    WITHOUT_DATA,
+)
+from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
 from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, stopped_links, stopped_servers, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.mending import LogModel, achieved
@@ -432,11 +438,21 @@ def not_now(view: View, source: str, server: str) -> str:
     for code, names, why in (
         (OFF, (source, server), "takes part in no replication"),
         (EMPTY, (source,), "has lost its own data"),
-        *((code, (source, server), STOPPED_BECAUSE[code]) for code in (DATABASE_FAILING, STOPPED_MEANWHILE)),
+        *(
+            (code, (source, server), STOPPED_BECAUSE[code])
+            for code in (DATABASE_FAILING, STOPPED_MEANWHILE, *WITHOUT_DATA)
+        ),
         (UNLOGGED, (server,), "may hold what is in no log, and an initialisation would throw it away"),
     ):
         if there := told_of(code, view.findings, view.suffix).intersection(names):
             return f"{min(there)} {why}: what {code} says comes first"
+    if server in told_of(EMPTY, view.findings, view.suffix) and (
+        only := claimed_alone(view.situation, server, view.suffix)
+    ):
+        return f"only the changelog of {server} may have its changes up to {only}: save it first"
+    verdicts = view.situation.verdicts
+    if left_in_log(verdicts, server, view.suffix) and "stranded" in verdicts.cut():
+        return f"only the changelog of {server} has more changes than the list holds: save that changelog first"
     if tasks := told_of("CLEAN_HANGING", view.findings, view.suffix):
         return f"a task on {min(tasks)} is to clean a replica ID that is in use: what CLEAN_HANGING says comes first"
     return ""

@@ -12,8 +12,11 @@ _BROKE_OFF = re.compile(r"Total update aborted(?!: Replication agreement)")
 _NOT_BEGUN = re.compile(r"Total update aborted|LDAP error|Replication error acquiring replica|connection error")
 
 
-def outcome_of(sentence: str | None) -> str | None:
+def outcome_of(sentence: str | None, asked: bool = True) -> str | None:
     """How it ended; None: it goes on, or the sentence does not say.
+
+    asked  the agreement still asks for it (nsds5BeginReplicaRefresh), as long as it goes on; a sentence may stay behind
+
 
     >>> outcome_of("Error (0) Total update succeeded")
     'succeeded'
@@ -23,12 +26,14 @@ def outcome_of(sentence: str | None) -> str | None:
     'aborted'
     >>> outcome_of("Error (-1) - LDAP error: Can't contact LDAP server")
     'failed'
+    >>> outcome_of("Error (0) Total update in progress", asked=False)
+    'aborted'
     """
     text = sentence or ""
     if "Total update succeeded" in text:
         return SUCCEEDED
     if _GOES_ON.search(text):
-        return None
+        return None if asked else ABORTED
     if _BROKE_OFF.search(text):
         return ABORTED
     return FAILED if _NOT_BEGUN.search(text) else None

@@ -21,4 +21,14 @@ def _absent(anchor: str, supplier: Vector, purged: Mapping[str, str | None]) -> 
     return missing_anchor_class(anchor, last(supplier, rid), purged.get(rid))
 
 
-SUPPLYING = Supplying({"ds389": Sending, "design": Design}, _refuses, opens_session, _absent, lambda: Sending(ONCE))
+NOT_FOUND = ("anchor_not_located", "anchor_missing", "anchor_purged", "purged_here", "never_logged")
+"""Codes of the lines by which a supplier says that its changelog lacks an anchor."""
+
+SUPPLYING = Supplying(
+    {"ds389": Sending, "design": Design},
+    _refuses,
+    opens_session,
+    _absent,
+    losing=lambda: Sending(ONCE),
+    not_found=frozenset(NOT_FOUND),
+)
