@@ -14,7 +14,7 @@ A modification of a deleted entry is written into a log all the same: without it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -158,6 +158,31 @@ class _Done(NamedTuple):
         return "newsuperior" in self.renamed
 
 
+class _Lines(NamedTuple):
+    """Lines of the log of operations of one server.
+
+    first    change -> when it was answered first
+    applied  the changes that were applied
+    under    name of an entry, in small letters -> what was applied under it, in the order of time
+    """
+
+    first: dict[str, datetime]
+    applied: set[str]
+    under: dict[str, list[dict[str, Any]]]
+
+    @classmethod
+    def of(cls, rows: Iterable[dict[str, Any]]) -> _Lines:
+        """These rows."""
+        found = cls({}, set(), {})
+        for row in sorted(rows, key=lambda row: row["at"]):
+            if row["position"]:
+                found.first.setdefault(row["position"], row["at"])
+            if row["outcome"] == "applied":
+                found.applied.add(row["position"] or "")
+                found.under.setdefault((row["target"] or "").lower(), []).append(row)
+        return found
+
+
 class _OfEntries:
     """The deletions and renamings of the entries of some changes, as the records of all logs tell them."""
 
@@ -173,10 +198,11 @@ class _OfEntries:
         self.evidence, self.servers, self.logs, self.has, self.lacks = evidence, servers, logs, has, contents.lacks
         self.shown = frozenset(contents.exports) if len(contents.exports) > 1 else frozenset[str]()
         self._makers = {server.replica.origin: server for server in servers if server.replica.origin}
-        self._shown: dict[tuple[str, str], bool] = {}
+        self._shown: dict[str, set[str]] = {}
         self._kept: dict[str, list[str]] = {}
         self.entries = entries_of(evidence, logs, positions - {""})
         self.done = self._done_to({*self.entries.values()})
+        self._lines: dict[str, _Lines] = {}
 
     def _done_to(self, entries: set[str]) -> dict[str, dict[str, _Done]]:
         """Unique ID of an entry -> position -> a deletion or a renaming of it."""
@@ -234,10 +260,7 @@ class _OfEntries:
             return False
         system, maker = self.evidence.system, self._makers.get(self.evidence.system.origin_of(position))
         if maker is not None:
-            some = pc.field("position").isin([position, deletion]) & (pc.field("outcome") != "refused")
-            first = dict[str, datetime]()
-            for row in self._told(maker.replica.server, some & pc.field("link").is_null()):
-                first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
+            first = self._lines_of(maker).first
             if position in first and (deletion in first or not self._has(maker, deletion)):
                 return deletion in first and first[deletion] < first[position]
         moments = [system.moment(one) for one in (position, deletion)]
@@ -246,17 +269,25 @@ class _OfEntries:
 
     def _alive_since(self, server: JudgedServer, target: str, deletion: str) -> bool:
         """True if its log of operations shows a later modification under that name, and no addition before it: it may be back."""
-        named = (pc.utf8_lower(pc.field("target")) == target) & (pc.field("outcome") == "applied")
-        rows = sorted(self._told(server.replica.server, named), key=lambda row: row["at"])
+        rows = self._lines_of(server).under.get(target, [])
         at = next((number for number, row in enumerate(rows) if row["position"] == deletion), len(rows))
         for row in rows[at + 1 :]:
             if row["operation"] != "delete":
                 return row["operation"] == "modify" and (row["position"] or "") > deletion
         return False
 
-    def _told(self, server: str, where: pc.Expression) -> list[dict[str, Any]]:
-        columns = ["position", "operation", "at"]
-        return self.evidence.told("applied", columns, where & pc.field("at").is_valid(), server).to_pylist()
+    def _lines_of(self, server: JudgedServer) -> _Lines:
+        """What its log of operations tells of all these changes and names, read once."""
+        if (name := server.replica.server) not in self._lines:
+            deeds = [deed for done in self.done.values() for deed in done.items()]
+            changes = pa.array(sorted({*self.entries, *(position for position, _ in deeds)}), pa.string())
+            names = pa.array(sorted({deed.target for _, deed in deeds}), pa.string())
+            own = pc.field("at").is_valid() & pc.field("link").is_null() & (pc.field("outcome") != "refused")
+            asked = pc.field("position").isin(changes) | pc.utf8_lower(pc.field("target")).isin(names)
+            columns = ["position", "operation", "target", "outcome", "at"]
+            rows = self.evidence.told("applied", columns, own & asked, name).to_pylist() if deeds else []
+            self._lines[name] = _Lines.of(rows)
+        return self._lines[name]
 
     def _replaced_since(self, server: JudgedServer, position: str, other: str) -> bool:
         """True if other data came since it had the other change, and nothing tells that these had it, too.
@@ -277,16 +308,16 @@ class _OfEntries:
         """True if it has the change, or had it before other data came: so does the silence from which the lack is concluded."""
         if position in self.lacks.get(server.replica.server, ()):
             return False
-        took = (pc.field("position") == position) & (pc.field("outcome") == "applied") & pc.field("link").is_null()
-        return self._shows(server, position) or bool(self._told(server.replica.server, took))
+        return self._shows(server, position) or position in self._lines_of(server).applied
 
     def _shows(self, server: JudgedServer, position: str) -> bool:
         """True if it is shown that the server has the change, if only by where its present data came from."""
-        key = server.replica.server, position
-        if key not in self._shown:
-            some = of_keys(self.evidence.system, [position], self.evidence.numbers)
-            self._shown[key] = position not in self.lacks.get(key[0], ()) and bool(self.has(server, some)[0])
-        return self._shown[key]
+        if (name := server.replica.server) not in self._shown:
+            changes = sorted({*self.entries, *(change for done in self.done.values() for change in done)})
+            some = of_keys(self.evidence.system, changes, self.evidence.numbers)
+            keys = zip(some.keys(self.evidence.system, self.evidence.names), self.has(server, some), strict=True)
+            self._shown[name] = {key for key, there in keys if there} - {*self.lacks.get(name, ())}
+        return position in self._shown[name]
 
     def _came_back(self, server: JudgedServer, target: str) -> bool:
         """True if its log names the entry as one that was deleted and stays, for it has children."""
