@@ -118,7 +118,7 @@ def test_one_of_which_no_record_tells_the_entry_leaves_it_open(what: str, tmp_pa
     files = logs(logged(csn(10, 1), 1, ANNA, "" if what == "DEL" else RENAMED, kind), "")
     lines = [(1, ELSE, "MOD", csn(1, 1)), (8, ANNA, what, csn(8, 3)), (20, ELSE, "MOD", csn(20, 1))]
     files["s2.access.log"] = access(lines, "2")
-    assert judged(files, csn(10, 1), tmp_path) == ("unknown", "perhaps_done")
+    assert judged(files, csn(10, 1), tmp_path) == ("unknown", "may_repeat")
 
 
 # --- data that came since, and lists that are cut

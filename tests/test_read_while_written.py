@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from detector_samples import listening, of, plain_line
@@ -29,7 +28,7 @@ def _no_time(_: str) -> None:
 def two(s1: tuple[int, int], s2: int, said: int = 13) -> Files:
     """s1 claims its own changes up to a second, its log ends earlier, its files go on to `said`; s2 is at another second."""
     claimed, written = s1
-    files: dict[str, Any] = {}
+    files: Files = {}
     for name, at, last in (("s1", claimed, written), ("s2", s2, s2)):
         files |= {f"{name}.replica.ldif": replica(int(name[1]), elements(claims(r1=(1, at))))}
         files |= {f"{name}.changelog.ldif": changelog([csn(second, 1) for second in range(1, last + 1)])} | listening(
@@ -47,16 +46,16 @@ def two(s1: tuple[int, int], s2: int, said: int = 13) -> Files:
 @pytest.mark.parametrize("s2", [9, 10, 11])
 def test_an_anchor_made_after_the_log_was_read_is_not_missing_there(s2: int, tmp_path: Path) -> None:
     found = diagnose(case_of(tmp_path, two((12, 10), s2)))
-    assert [one["code"] for one in found["findings"] if one["severity"] != "info"] == []
+    assert [finding["code"] for finding in found["findings"] if finding["severity"] != "info"] == []
     assert f"{12 - s2} {'is' if s2 == 11 else 'are'} on the way to s2" in headline(found)
-    (row,) = (one for one in found["pending"] if one["server"] == "s2")
+    (row,) = (row for row in found["pending"] if row["server"] == "s2")
     assert (row["suppliers"], row["gone"]) == (["s1"], 0)
-    (pair,) = (one for one in found["pairs"] if one["consumer"] == "s2")
+    (pair,) = (pair for pair in found["pairs"] if pair["consumer"] == "s2")
     assert pair["decision"] == ("send" if s2 == 9 else "nothing_to_send")
     if s2 != 9:
         assert "its log was read before its vector" in " ".join(told(pair, _no_time, always=True))
     planned = plan(case_of(tmp_path / "again", two((12, 10), s2)))
-    assert not planned.steps and not any("REINIT" in one for one in planned.open)
+    assert not planned.steps and not any("REINIT" in line for line in planned.open)
 
 
 @pytest.mark.parametrize("s2", [10, 11])
@@ -88,7 +87,7 @@ def test_what_the_server_itself_logged_of_its_anchor_counts(tmp_path: Path) -> N
 def test_a_position_of_the_end_of_the_reading_is_a_place_to_begin_at(tmp_path: Path) -> None:
     """s3 was at 6 when it was read and at 11 at the end; the log of s1, read before, ends at 10, and that of s2 at 12."""
     seen = {"s1": (10, 10), "s3": (6, 6), "s2": (12, 12)}
-    files: dict[str, Any] = {}
+    files: Files = {}
     for name, (claimed, written) in seen.items():
         made = [csn(second, 1) for second in range(1, written + 1)]
         files |= {f"{name}.replica.ldif": replica(int(name[1]), elements(claims(r1=(1, claimed))))}
@@ -98,7 +97,7 @@ def test_a_position_of_the_end_of_the_reading_is_a_place_to_begin_at(tmp_path: P
     times = {"s1": (10.0, 11.0), "s3": (11.0, 12.0), "s2": (12.0, 13.0)}
     moved = {"s1": {"1": csn(12, 1)}, "s3": {"1": csn(11, 1)}}
     planned = plan(case_of(tmp_path, read(files, times, moved)))
-    assert not planned.steps, [one.key for one in planned.steps]
+    assert not planned.steps, [step.key for step in planned.steps]
 
 
 def test_pairs_of_servers_with_data_of_another_beginning_are_left_to_these(tmp_path: Path) -> None:
@@ -106,10 +105,10 @@ def test_pairs_of_servers_with_data_of_another_beginning_are_left_to_these(tmp_p
     files = two((12, 10), 11)
     for name, rid in (("s3", 3), ("s4", 4)):
         at = 12 if name == "s3" else 8
-        claimed = [one.replace("65ffabcd0000", "65ffabce0000") for one in elements(claims(r3=(1, at)))]
+        claimed = [element.replace("65ffabcd0000", "65ffabce0000") for element in elements(claims(r3=(1, at)))]
         files |= {f"{name}.replica.ldif": replica(rid, claimed)} | listening(name)
     files["s3.changelog.ldif"] = changelog([csn(second, 3) for second in (1, 2, 3, 9, 10)])
     files["s4.changelog.ldif"] = changelog([csn(second, 3) for second in range(1, 9)])
     files["s3.agreements.ldif"] = agreement("s3-to-s4", 38904)
     found = diagnose(case_of(tmp_path, files))
-    assert [one["server"] for one in of("ANCHOR_MISSING", found["findings"])] == ["s3"]
+    assert [finding["server"] for finding in of("ANCHOR_MISSING", found["findings"])] == ["s3"]

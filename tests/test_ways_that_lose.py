@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from detector_samples import listening, of, plain_line, status, with_status
@@ -12,6 +11,7 @@ from link_samples import BROKEN_OFF, line, refused_change, told
 from memory_servers import MemorySite, encoded
 from memory_servers import agreement as stored_agreement
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
+from test_without_effect import Files
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
@@ -24,12 +24,12 @@ CLEANED = "INFO - NSMMReplicationPlugin - CleanAllRUV Task (rid 9): Successfully
 # --- a link that is mended, and whose sessions pass over changes
 
 
-def begins_later(mended: bool) -> dict[str, Any]:
+def begins_later(mended: bool) -> Files:
     """s2 waits for 5 to 9 of s1; the changelog of h was made anew behind 6, with a mark at what s2 has of server 2."""
     ruv = elements(claims(r1=(1, 9), r2=(1, 2)))
     made = [csn(second, 1) for second in range(1, 10)]
     failing = status(15, "Incremental update has failed", "red", 29, 30)
-    files: dict[str, Any] = {
+    files: Files = {
         "s1.replica.ldif": replica(1, ruv),
         "s1.changelog.ldif": changelog([*made, csn(1, 2), csn(2, 2)]),
         "s1.agreements.ldif": agreement("s1-to-h3", 38903),
@@ -43,17 +43,17 @@ def begins_later(mended: bool) -> dict[str, Any]:
 
 def test_a_log_that_begins_behind_what_waits_is_no_reason_to_start_the_link(tmp_path: Path) -> None:
     found = diagnose(case_of(tmp_path, begins_later(False)))
-    (one,) = of("LINK_FAILING", found["findings"])
-    assert one["reason"] == "log_closed"
-    assert [fix["repair"].split(" from")[0] for fix in one["fix"]] == ["initialise s2"]
-    assert "the log of h3 lacks 2 changes that s2 waits for" in one["fix"][0]["why"]
+    (finding,) = of("LINK_FAILING", found["findings"])
+    assert finding["reason"] == "log_closed"
+    assert [fix["repair"].split(" from")[0] for fix in finding["fix"]] == ["initialise s2"]
+    assert "the log of h3 lacks 2 changes that s2 waits for" in finding["fix"][0]["why"]
     (waits,) = of("PENDING_CHANGES", found["findings"])
     assert "as soon as" not in str(waits["fix"])
 
 
 def test_what_other_links_bring_waits_for_no_schedule(tmp_path: Path) -> None:
     closed = "nsds5replicaupdateschedule: 0100-0200 0\n"
-    files: dict[str, Any] = dict(pair_of_servers(9, 4)) | listening("s3")
+    files: Files = dict(pair_of_servers(9, 4)) | listening("s3")
     for name, rid in (("s1", 1), ("s3", 3)):
         files[f"{name}.replica.ldif"] = replica(rid, elements({**claims(r1=(0, 9)), **claims(r2=(1, 2))}))
     files["s3.changelog.ldif"] = files["s1.changelog.ldif"]
@@ -115,7 +115,7 @@ def test_only_who_refuses_a_change_for_its_data_is_filled(
 def test_who_cleaned_an_origin_waits_for_nothing_from_who_does_not_feed_it(feeds: bool, tmp_path: Path) -> None:
     own = claims(r1=(1, 50))
     mine = [csn(1, 1), csn(50, 1)]
-    files: dict[str, Any] = {
+    files: Files = {
         "s1.replica.ldif": replica(1, elements(own)),
         "s1.changelog.ldif": changelog(mine),
         "s1.errors.log": plain_line(20, CLEANED),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from detector_samples import of, plain_line, zulu
@@ -11,6 +10,7 @@ from entry_samples import answered
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_initialisations import emptied
 from test_silent_servers import _with_failed
+from test_without_effect import Files
 
 from workbench.diagnosing import verdicts
 from workbench.diagnosing.diagnosis import diagnose
@@ -32,7 +32,7 @@ REFUSED = "the search below dc=example,dc=com was refused, {} (ldap://s2). look 
 # --- what only a log has
 
 
-def stranded(files: dict[str, Any], tmp_path: Path) -> list[tuple[str, str]]:
+def stranded(files: Files, tmp_path: Path) -> list[tuple[str, str]]:
     found = diagnose(case_of(tmp_path, files))
     return [(row["server"], row["position"]) for row in found["stranded"] if row.get("log_only")]
 
@@ -119,14 +119,14 @@ def test_what_the_vector_of_before_claims_alone_is_saved_before_anything_is_fill
 # --- data that are arriving, or are not shown
 
 
-def behind() -> dict[str, Any]:
+def behind() -> Files:
     """s2 waits for 8 and 9 of s1, whose log begins behind what s2 has."""
-    files: dict[str, Any] = dict(pair_of_servers(9, 4))
+    files: Files = dict(pair_of_servers(9, 4))
     files["s1.changelog.ldif"] = changelog([csn(second, 1) for second in (8, 9)])
     return files
 
 
-def running(files: dict[str, Any], asked: bool = True) -> dict[str, Any]:
+def running(files: Files, asked: bool = True) -> Files:
     status = f"nsds5replicaLastInitStatus: Error (0) Total update in progress\nnsds5replicaLastInitStart: {zulu(30)}\n"
     status += "nsds5BeginReplicaRefresh: start\n" if asked else ""
     return files | {"s1.agreements.ldif": agreement("s1-to-s2", 38902).rstrip("\n") + f"\n{status}\n"}
@@ -156,7 +156,7 @@ def test_what_a_server_lacked_before_its_new_data_is_in_no_first_line(tmp_path: 
 
 
 def test_nothing_comes_from_a_server_that_is_being_filled(tmp_path: Path) -> None:
-    files: dict[str, Any] = dict(pair_of_servers(9, 9))
+    files: Files = dict(pair_of_servers(9, 9))
     files["s2.replica.ldif"] = replica(2, elements({**claims(r1=(0, 9)), **claims(r2=(1, 7))}))
     files["s2.changelog.ldif"] = changelog(
         [*(csn(second, 1) for second in range(10)), *(csn(n, 2) for n in range(1, 8))]
@@ -186,13 +186,13 @@ def test_a_sentence_that_stayed_behind_is_no_filling_that_goes_on(tmp_path: Path
 )
 def test_a_server_that_does_not_show_its_data_is_named_and_fills_nobody(said: str, told: bool, tmp_path: Path) -> None:
     """s2 claims an own change that s1 lacks: the way from s2 must not be taken."""
-    files: dict[str, Any] = dict(pair_of_servers(9, 9))
+    files: Files = dict(pair_of_servers(9, 9))
     files["s2.replica.ldif"] = replica(2, elements({**claims(r1=(0, 9)), **claims(r2=(1, 7))}))
     files["s2.agreements.ldif"] = agreement("s2-to-s1", 38901, enabled=False)
     case = case_of(tmp_path, _with_failed(files, "s2", REFUSED.format(said)))
     found = diagnose(case)
     named = of("SEARCH_REFUSED", found["findings"])
-    assert [(one["server"], one["severity"]) for one in named] == [("s2", "error")] * told
+    assert [(finding["server"], finding["severity"]) for finding in named] == [("s2", "error")] * told
     assert headline(found).startswith("A search of the data of s2") is told
     made = plan(case)
     assert not told or not made.steps

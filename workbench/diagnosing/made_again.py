@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from workbench.diagnosing.data_sources import names_of
 from workbench.diagnosing.deleted_since import without_entry
 from workbench.diagnosing.lost_on_the_way import MOST
-from workbench.diagnosing.perhaps_done import perhaps_done
+from workbench.diagnosing.repeated_deletions import with_repeats
 from workbench.engine.known import Known, Span
 from workbench.engine.positions import of_keys, union
 from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
@@ -142,7 +142,7 @@ def softened(
     """
     system, by_server = evidence.system, judge(position)
     told = [by_server[one.replica.server] for one in servers]
-    told = perhaps_done(evidence, position, without_entry(evidence, position, told, servers, judge))
+    told = with_repeats(evidence, position, without_entry(evidence, position, told, servers, judge))
     if all(one.verdict != MISSING for one in told) or any(one.verdict == PRESENT for one in told):
         return [*told]
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})

@@ -25,8 +25,8 @@ from workbench.diagnosing.deleted_since import note_deleted_since
 from workbench.diagnosing.left_in_logs import note_left_in_logs
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
-from workbench.diagnosing.perhaps_done import note_perhaps_done
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
+from workbench.diagnosing.repeated_deletions import note_repeats
 from workbench.diagnosing.resets import resets_of
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.waiting import Holder, Waiting
@@ -235,7 +235,7 @@ class _Suffix:
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
         note_without_effect(self.found, self.evidence, self.servers, self.books, self._has)
-        for note in (note_deleted_since, note_perhaps_done):
+        for note in (note_deleted_since, note_repeats):
             note(self.found, self.evidence, self.servers, self.books)
         note_made_again(self.found, self.evidence, self.servers, self.known)
         self._stranded(waiting)

@@ -14,7 +14,7 @@ A modification of a deleted entry is written into a log all the same: without it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -158,6 +158,11 @@ class _Done(NamedTuple):
         return "newsuperior" in self.renamed
 
 
+class _Line(NamedTuple):
+    position: str
+    operation: str
+
+
 class _Lines(NamedTuple):
     """Lines of the log of operations of one server.
 
@@ -168,10 +173,10 @@ class _Lines(NamedTuple):
 
     first: dict[str, datetime]
     applied: set[str]
-    under: dict[str, list[dict[str, Any]]]
+    under: dict[str, list[_Line]]
 
     @classmethod
-    def of(cls, rows: Iterable[dict[str, Any]]) -> _Lines:
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> _Lines:
         """These rows."""
         found = cls({}, set(), {})
         for row in sorted(rows, key=lambda row: row["at"]):
@@ -179,7 +184,9 @@ class _Lines(NamedTuple):
                 found.first.setdefault(row["position"], row["at"])
             if row["outcome"] == "applied":
                 found.applied.add(row["position"] or "")
-                found.under.setdefault((row["target"] or "").lower(), []).append(row)
+                found.under.setdefault((row["target"] or "").lower(), []).append(
+                    _Line(row["position"] or "", row["operation"] or "")
+                )
         return found
 
 
@@ -269,11 +276,11 @@ class _OfEntries:
 
     def _alive_since(self, server: JudgedServer, target: str, deletion: str) -> bool:
         """True if its log of operations shows a later modification under that name, and no addition before it: it may be back."""
-        rows = self._lines_of(server).under.get(target, [])
-        at = next((number for number, row in enumerate(rows) if row["position"] == deletion), len(rows))
-        for row in rows[at + 1 :]:
-            if row["operation"] != "delete":
-                return row["operation"] == "modify" and (row["position"] or "") > deletion
+        lines = self._lines_of(server).under.get(target, [])
+        at = next((number for number, line in enumerate(lines) if line.position == deletion), len(lines))
+        for line in lines[at + 1 :]:
+            if line.operation != "delete":
+                return line.operation == "modify" and line.position > deletion
         return False
 
     def _lines_of(self, server: JudgedServer) -> _Lines:

@@ -23,15 +23,13 @@ if TYPE_CHECKING:
     from workbench.diagnosing.verdict_rows import Verdicts
     from workbench.fleet.told import Evidence
 
-PERHAPS_DONE = "perhaps_done"
+MAY_REPEAT = "may_repeat"
 """The rule by which it is not known whether a server lacks such a change."""
 _ENDS = ("delete", "modrdn")
 _COLUMNS = ("position", "operation", "target")
 
 
-def note_perhaps_done(
-    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], logs: Sequence[Input]
-) -> None:
+def note_repeats(found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], logs: Sequence[Input]) -> None:
     """Make what is missing of such changes unknown; where the list was cut, it stays as it is."""
     names = {server.replica.server for server in servers}
     rows = [
@@ -41,18 +39,18 @@ def note_perhaps_done(
         if row["target"] and may_do_nothing(found, evidence, row)
     ]
     keys = [(row["server"], evidence.system.typed(row["position"]) or "", row["target"]) for row in rows]
-    perhaps = _perhaps_done(evidence, logs, keys) if keys else set()
+    perhaps = _that_may_repeat(evidence, logs, keys) if keys else set()
     taken = [row for row, (server, position, _) in zip(rows, keys, strict=True) if (server, position) in perhaps]
     lack_nothing(found, evidence, servers, taken)
     found.unknown += [
         {key: row[key] for key in ("server", "suffix", "origin")}
-        | {"count": 1, "why": PERHAPS_DONE, "from": row["position"], "to": row["position"]}
+        | {"count": 1, "why": MAY_REPEAT, "from": row["position"], "to": row["position"]}
         for row in taken
     ]
     found.totals["unknown"] += len(taken)
 
 
-def perhaps_done(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list[Verdict]:
+def with_repeats(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts of all servers on one change, with those that such a change is missing on as unknown."""
     lacking = [one for one in told if one.verdict == MISSING and one.rule not in PROVED]
     some = of_keys(evidence.system, [position], evidence.numbers)
@@ -60,15 +58,15 @@ def perhaps_done(evidence: Evidence, position: str, told: Sequence[Verdict]) -> 
     if about.get("operation") not in _ENDS or not about.get("target"):
         return [*told]
     keys = [(one.server, position, about["target"]) for one in lacking]
-    perhaps = {server for server, _ in _perhaps_done(evidence, evidence.inputs, keys)}
-    says = SAYS[PERHAPS_DONE]
+    perhaps = {server for server, _ in _that_may_repeat(evidence, evidence.inputs, keys)}
+    says = SAYS[MAY_REPEAT]
     return [
-        one._replace(verdict=UNKNOWN, rule=PERHAPS_DONE, says=says) if one in lacking and one.server in perhaps else one
+        one._replace(verdict=UNKNOWN, rule=MAY_REPEAT, says=says) if one in lacking and one.server in perhaps else one
         for one in told
     ]
 
 
-def _perhaps_done(
+def _that_may_repeat(
     evidence: Evidence, logs: Iterable[Input], keys: Sequence[tuple[str, str, str]]
 ) -> set[tuple[str, str]]:
     """Those of some (server, change, name) that another deletion or renaming under the name may have made void there.
