@@ -102,7 +102,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     topology = SimpleNamespace(
         links=links,
         snapshot="1",
-        system=SimpleNamespace(typed=lambda position: position, moment=lambda position: None),
+        system=SimpleNamespace(typed=lambda position: position, moment=lambda position: None, show=str),
         replicas=[
             SimpleNamespace(server=one.name, suffix=SUFFIX, origin=servers[one.name].origin, claims=True, vector={})
             for one in fleet.servers.values()

@@ -87,11 +87,14 @@ class Enable(_Plain):
         So it was in the process that had gone on with the filling at its start. What is on its way from there is given time.
         """
         name = step.details["to"]
-        filled = any(other.server == name and other.repair == "initialise" for other in servers.plan.steps)
-        if filled or (servers.setting(step.on, dn, Initialise.STARTED) or "1970") < "1971":
+        steps = servers.plan.steps
+        filled = ((other.server, other.suffix, other.repair) == (name, step.suffix, "initialise") for other in steps)
+        since = max("1971", servers.setting(step.on, "cn=monitor", "startTime") or "")
+        if any(filled) or (servers.setting(step.on, dn, Initialise.STARTED) or "1970") < since:
             return
         end = time.monotonic() + ARRIVES
-        while (alone := _only_at(servers.vectors(step.suffix), name)) and time.monotonic() < end:
+        first = _only_at(servers.vectors(step.suffix), name)
+        while (alone := _not_elsewhere(first, servers.vectors(step.suffix), name)) and time.monotonic() < end:
             time.sleep(POLL)
         if alone:
             yield (
@@ -245,6 +248,7 @@ class Initialise(_Plain):
                 "says that one was aborted, and its end is later than its start, the request is left over: begin it by hand, "
                 f"{' '.join(step.commands[0])}"
             )
+        yield from self._source_behind(servers, step)
         yield from self._written_to(servers, step)
         yield from self._stranded_since(servers, step)  # what was made while it was watched, too
 
@@ -300,6 +304,23 @@ class Initialise(_Plain):
         known = [servers.planned(step.suffix, name) for name in servers.names(step.suffix)]
         return any(position > max(one.get(origin, "") for one in known) for origin, position in now.items())
 
+    @staticmethod
+    def _source_behind(servers: PlannedServers, step: Step) -> Iterable[str]:
+        """What the server keeps comes with the data of its source, which may get it only now, after a step before."""
+        keeps: Mapping[str, str] = step.details.get("keeps", {})
+        end = time.monotonic() + ARRIVES
+        while True:
+            there = servers.vectors(step.suffix).get(step.on, {})
+            lacking = {origin: position for origin, position in keeps.items() if there.get(origin, "") < position}
+            if not lacking or time.monotonic() > end:
+                break
+            time.sleep(POLL)
+        for origin, position in sorted(lacking.items()):
+            yield (
+                f"{step.on} has the changes of {origin} up to {there.get(origin) or 'none'}, and {step.server}, which is to be "
+                f"filled from it, has and keeps them up to {position}: let them arrive at {step.on}, then resume"
+            )
+
     def _written_to(self, servers: PlannedServers, step: Step) -> Iterable[str]:
         """That clients write on the server: its last changes come with the new data, or are lost, and its new log has none of
         them, so that no later session with others could begin.
@@ -351,7 +372,10 @@ class Initialise(_Plain):
         for origin, now in sorted(_only_at(servers.vectors(step.suffix), step.server).items()):
             if now > planned.get(origin, ""):
                 own = servers.origin(step.suffix, step.server) == origin
-                stop = f"let clients write elsewhere than on {step.server}, then " if own else ""
+                stop = (
+                    "a client made them, or the server itself soon after its start: see that nobody writes there, then "
+                )
+                stop = stop if own else ""
                 yield (
                     f"only {step.server} has the changes of {origin} up to {now}, and the plan does not know them: {stop}"
                     "collect and plan anew"
@@ -527,6 +551,12 @@ def _only_at(vectors: Mapping[str, Mapping[str, str]], server: str) -> dict[str,
     others = [held for name, held in vectors.items() if name != server]
     mine = vectors.get(server, {})
     return {one: now for one, now in mine.items() if now > max((held.get(one, "") for held in others), default="")}
+
+
+def _not_elsewhere(some: Mapping[str, str], vectors: Mapping[str, Mapping[str, str]], server: str) -> dict[str, str]:
+    """Those of some positions, by origin, that no server but this one has come to."""
+    others = [held for name, held in vectors.items() if name != server]
+    return {origin: at for origin, at in some.items() if not any(held.get(origin, "") >= at for held in others)}
 
 
 def _task(servers: PlannedServers, step: Step) -> str | None:

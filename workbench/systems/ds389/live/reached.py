@@ -41,6 +41,8 @@ class Reached:
     """What its changelogs are trimmed by, and of which suffixes they are."""
     settings_unread: Problem | None = None
     """Why some of these settings could not be read."""
+    unshown: list[str] = field(default_factory=list)
+    """The suffixes whose own entry it did not show, and what it answered: their data may be gone."""
     vectors: dict[str, dict[str, str]] = field(default_factory=dict)
     read_at: datetime = field(default_factory=partial(datetime.now, UTC))
     """The moment before its entries were read."""

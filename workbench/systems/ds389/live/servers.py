@@ -6,7 +6,7 @@ in a changelog that is younger than it. The other way round, a change made in be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
@@ -65,6 +65,7 @@ class DirectoryServers:
             server.known_as = known_as(server, connection)
             self._read(server, connection)
             server.settings, server.settings_unread = settings_of(connection, server.vectors)
+            server.unshown = list(_unshown(connection, server.vectors))
         return Survey(server.role, ROLES.index(server.role), server.vectors)
 
     def vectors(self, name: str) -> Vectors:
@@ -82,6 +83,7 @@ class DirectoryServers:
         if server.settings_unread:
             gathered.without.append(f"settings of changelog and replication: {server.settings_unread}")
         self._tell_of_earlier(name, gathered)
+        gathered.failed += server.unshown
         for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
             more = server.settings if kind == "replica" else []
             (folder / f"{prefix}.{ending}").write_bytes(b"".join(map(_ldif, [*server.of_kind(kind), *more])))
@@ -261,6 +263,15 @@ class DirectoryServers:
             wanted.limits,
             self._journal,
         )
+
+
+def _unshown(connection: Connection, vectors: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """What a server answers that does not show the entry of a suffix: it has no data of it, or does not show them."""
+    for suffix in vectors:
+        try:
+            connection.search(suffix, attributes=("entryid",))
+        except Problem as problem:
+            yield f"data of {suffix}: {problem}"
 
 
 def _tried(step: Callable[[], None], what: str, gathered: Gathered) -> None:

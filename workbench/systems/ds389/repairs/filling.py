@@ -149,8 +149,8 @@ class Initialise:
                 on=source,
                 suffix=view.suffix,
                 says=f"{source} will send all of its data to {server}, over {link.name}; the data of {server} is thrown away",
-                stands_on=f"{link.name} leads to {server} and is on, no initialisation runs, and {server} got nothing since "
-                "that nobody else has",
+                stands_on=f"{link.name} leads to {server} and is on, no initialisation runs, {source} has what {server} is to "
+                f"keep, and {server} got nothing since that nobody else has",
                 expects=f"{server} holds what {source} holds, and claims the same",
                 risk=f"{server} gives no answers while it is filled; conflict entries come along, what only it holds goes{then}",
                 cannot_undo=f"the data of {server} is replaced: back it up first if you may want it again",
@@ -167,6 +167,7 @@ class Initialise:
                     "leads": link.address,
                     "level": [source, server],
                     "compared": True,
+                    "keeps": _kept(view, source, server),
                     "flows": off(view, link),  # what was switched on just now may be delivering already
                 },
             )
@@ -197,6 +198,16 @@ class Initialise:
             or feeds_alone(view, server)
             or not_judged(view, model.servers[source].source or source, server),
         )
+
+
+def _kept(view: View, source: str, server: str) -> dict[str, str]:
+    """Origin -> the last change that a server has and keeps as it is filled: by then its source has to have it."""
+    model, show = view.model, view.situation.topology.system.show
+    both = model.servers[source].holds & model.servers[server].holds
+    kept: dict[str, str] = {}
+    for lot in (model.lots[number] for number in both if number in model.given):
+        kept[lot.origin] = max(lot.last, kept.get(lot.origin, ""))
+    return {origin: show(position) for origin, position in sorted(kept.items())}
 
 
 def _if_behind(draft: Draft) -> Draft:
