@@ -78,7 +78,8 @@ def mesh(*, status: str = BROKE_OFF, other: str = "", log: str = "") -> dict[str
     """s1 and s2 are equal; s3 was down, and s1 initialised it from second 20 to 22 with this result; `other`: what s2 keeps."""
     ruv = elements(claims(r1=(1, 30), r2=(1, 2)))
     made = changelog([*(csn(second, 1) for second in range(1, 31)), csn(1, 2), csn(2, 2)])
-    began = f"nsds5replicaLastInitStart: {zulu(20)}\nnsds5replicaLastInitEnd: {zulu(22)}\nnsds5replicaLastInitStatus: {status}\n"
+    ended = "19700101000000Z" if "in progress" in status else zulu(22)
+    began = f"nsds5replicaLastInitStart: {zulu(20)}\nnsds5replicaLastInitEnd: {ended}\nnsds5replicaLastInitStatus: {status}\n"
     session = f"nsds5replicaLastUpdateStatus: {NO_CONNECTION}\nnsds5replicaLastUpdateEnd: {zulu(9)}\n"
     files: dict[str, Any] = {}
     for rid, more in (1, began + session), (2, other):

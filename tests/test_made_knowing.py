@@ -14,6 +14,7 @@ from test_without_effect import ANNA, ELSE, ENDED, RENAMED, Files, deleted, logs
 from workbench import Case, diagnose
 from workbench.diagnosing import diagnosis
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.planning import plan
 
 BOB = "uid=bob,ou=people"
 Told = tuple[int, str, str, str]
@@ -119,6 +120,49 @@ def test_one_of_which_no_record_tells_the_entry_leaves_it_open(what: str, tmp_pa
     lines = [(1, ELSE, "MOD", csn(1, 1)), (8, ANNA, what, csn(8, 3)), (20, ELSE, "MOD", csn(20, 1))]
     files["s2.access.log"] = access(lines, "2")
     assert judged(files, csn(10, 1), tmp_path) == ("unknown", "may_repeat")
+
+
+def test_what_bore_the_name_before_the_entry_was_added_says_nothing(tmp_path: Path) -> None:
+    """An earlier entry of the name was deleted at 3; anna was added at 5, and her deletion at 10 never came."""
+    files = logs(again(10), logged(csn(5, 1), 1, ANNA, "add: sn\nsn: x\n-\n", "add"))
+    lines = [(1, ELSE, "MOD", csn(1, 1)), (3, ANNA, "DEL", csn(3, 3)), (5, ANNA, "ADD", csn(5, 1))]
+    files["s2.access.log"] = access([*lines, (20, ELSE, "MOD", csn(20, 1))], "2")
+    assert judged(files, csn(10, 1), tmp_path)[0] == "missing"
+
+
+def test_who_has_the_first_deletion_and_whose_log_begins_behind_it_may_have_known_of_it(tmp_path: Path) -> None:
+    files = logs(again(10), deleted(8))
+    lines = [(9, ELSE, "MOD", csn(9, 1)), (10, ANNA, "DEL", csn(10, 1)), (20, ELSE, "MOD", csn(20, 1))]
+    files["s1.access.log"] = access(lines, "1")
+    assert judged(files, csn(10, 1), tmp_path) == ("unknown", "perhaps_back")
+
+
+@pytest.mark.parametrize(("second", "told"), [(9, "unknown"), (7, "present")])
+def test_an_entry_that_is_added_below_a_deleted_one_brings_it_back(second: int, told: str, tmp_path: Path) -> None:
+    child = logged(csn(second, 1), 5, f"uid=kid,{ANNA}", "add: sn\nsn: x\n-\n", "add")
+    files = logs(again(10), deleted(8))
+    files = {name: text.replace(again(10), child + again(10)) for name, text in files.items()}
+    assert judged(files, csn(10, 1), tmp_path)[0] == told
+
+
+def test_whoever_has_what_a_log_lacks_does_not_lose_it_unsaved(tmp_path: Path) -> None:
+    """The deletion of s1 may do nothing on s2, whose log does not have it; s1 lacks a change of s2."""
+    ruv, base = elements(claims(r1=(1, 3620), r2=(1, 3610))), changelog([csn(1, 1)])
+    lost = logged(csn(100, 2), 7, "uid=carl,ou=people", "replace: sn\nsn: c\n-\n")
+    end = "".join(logged(csn(3600 + 10 * own, 3 - own), 9, ELSE, "replace: sn\nsn: y\n-\n") for own in (1, 2))
+    files: Files = {
+        "s1.replica.ldif": replica(1, ruv),
+        "s2.replica.ldif": replica(2, ruv),
+        "s1.changelog.ldif": base + deleted(8) + again(3600) + end,
+        "s2.changelog.ldif": base + deleted(8) + lost + end,
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+    assert judged(files, csn(3600, 1), tmp_path) == ("unknown", "perhaps_back")
+    made = plan(Case.open(tmp_path / "case"))
+    assert not [step for step in made.steps if (step.repair, step.server) == ("initialise", "s1")]
+    filling = [course for course in made.courses if course.way == "initialise-from-s2"]
+    assert [(course.lost, bool(course.refused)) for course in filling] == [(1, True)]
 
 
 # --- data that came since, and lists that are cut

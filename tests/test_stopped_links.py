@@ -104,6 +104,10 @@ def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_
     assert not of("LINK_FAILING", findings(tmp_path / "restarted", mesh(NEVER_YET, log + started, ended=None)))
     assert not of("LINK_FAILING", findings(tmp_path / "later", mesh(FINE, log, ended=12)))
     assert not of("LINK_FAILING", findings(tmp_path / "poked", mesh(DISABLED_BEFORE, log)))
+    goes_on = "Error (0) Replica acquired successfully: Incremental update started"
+    for began in (8, 12):  # of a session that goes on no end is told yet
+        now = mesh(goes_on, log, f"nsds5replicaLastUpdateStart: {zulu(began)}\n", ended=None)
+        assert bool(of("LINK_FAILING", findings(tmp_path / f"since {began}", now))) is (began == 8)
 
 
 def test_a_refused_clock_is_dated_by_lines_about_clocks(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_log_that_begins_behind_what_waits_is_no_reason_to_start_the_link(tmp_
     found = diagnose(case_of(tmp_path, begins_later(False)))
     (finding,) = of("LINK_FAILING", found["findings"])
     assert finding["reason"] == "log_closed"
-    assert [fix["repair"].split(" from")[0] for fix in finding["fix"]] == ["initialise s2"]
+    assert [fix["repair"].split(" from")[0].split(",")[0] for fix in finding["fix"]] == ["initialise s2", "restart h3"]
     assert "the log of h3 lacks 2 changes that s2 waits for" in finding["fix"][0]["why"]
     (waits,) = of("PENDING_CHANGES", found["findings"])
     assert "as soon as" not in str(waits["fix"])
@@ -72,7 +72,15 @@ def test_what_other_links_bring_waits_for_no_schedule(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "name", "says", "filled"),
     [
-        (1, "Operations error", "plugin x - it does not like the entry", True),
+        (
+            1,
+            "Operations error",
+            'entryrdn_rename_subtree - Failed to read the element "uid=x,ou=people" (-12797)',
+            True,
+        ),
+        (65, "Object class violation", "plugin x - it does not like the entry", True),
+        (1, "Operations error", "plugin x - it does not like the entry", False),
+        (1, "Operations error", "libdb - BDB0134 read: 0x7f1, 8192: Input/output error (-12797)", False),
         (1, "Operations error", "", False),
         (51, "Server is busy", "plugin x - it does not like the entry", False),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from detector_samples import of, plain_line, zulu
-from entry_samples import answered
+from entry_samples import answered, logged
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_initialisations import emptied
 from test_silent_servers import _with_failed
@@ -91,9 +91,48 @@ def test_own_changes_that_only_the_log_of_operations_shows_went_with_the_data(tm
     files["s2.access.log"] = "".join(answered(second, "uid=u,ou=people", csn(second, 2)) for second in (4, 12, 13))
     found = diagnose(case_of(tmp_path, files))
     (aborted,) = of("INITIALISATION_ABORTED", found["findings"])
-    assert f"shows 2 changes, {csn(12, 2)} to {csn(13, 2)}, that no server has" in aborted["summary"]
+    assert f"shows 2 changes, {csn(12, 2)} to {csn(13, 2)}, that no other collected server has" in aborted["summary"]
     assert "2 changes of s2 went with the old data" in headline(found)
     assert aborted["fix"][-1]["repair"].startswith("make 2 changes of s2 again on another supplier")
+
+
+def test_own_changes_of_which_no_other_server_has_any_went_with_the_data(tmp_path: Path) -> None:
+    """Its links out never ran."""
+    files = emptied()
+    files["s2.changelog.ldif"] = changelog([])
+    ruv = elements({**claims(r1=(1, 9)), 2: None})
+    files |= {"s1.replica.ldif": replica(1, ruv), "s3.replica.ldif": replica(65535, ruv, flags=0)}
+    files["s1.changelog.ldif"] = changelog([csn(second, 1) for second in range(1, 10)])
+    files["s2.access.log"] = "".join(answered(second, "uid=u,ou=people", csn(second, 2)) for second in (4, 12))
+    assert "2 changes of s2 went with the old data" in headline(diagnose(case_of(tmp_path, files)))
+
+
+def test_lines_about_entries_of_another_suffix_are_no_loss_of_this_one(tmp_path: Path) -> None:
+    files = emptied()
+    files["s2.changelog.ldif"] = changelog([])
+    files["s2.access.log"] = "".join(
+        answered(second, "uid=u,ou=people", csn(second, 2)).replace("dc=example,dc=com", suffix)
+        for second, suffix in ((12, "dc=example,dc=com"), (13, "o=two"))
+    )
+    assert "1 change of s2 went with the old data" in headline(diagnose(case_of(tmp_path, files)))
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+def test_what_no_other_server_need_have_is_no_loss(left_out: bool, tmp_path: Path) -> None:
+    """The log of s2 alone has a change of memberOf, which the agreements leave out or not."""
+    files = emptied()
+    made = [(csn(second, 1), "x") for second in range(1, 10)] + [(csn(second, 2), "y") for second in range(1, 6)]
+    own = logged(csn(4, 2), 1, "uid=anna,ou=people", "add: memberOf\nmemberOf: cn=g\n-\n")
+    for name in ("s1", "s2"):
+        records = {at: logged(at, 9, "uid=else,ou=people", f"replace: sn\nsn: {value}\n-\n") for at, value in made}
+        records = {at: text for at, text in records.items() if at != csn(4, 2)} | (
+            {csn(4, 2): own} if name == "s2" else {}
+        )
+        files[f"{name}.changelog.ldif"] = "".join(text for _, text in sorted(records.items()))
+        rule = "nsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE memberOf\n" if left_out else ""
+        kept = files[f"{name}.agreements.ldif"].replace("nsds5ReplicaEnabled", f"{rule}nsds5ReplicaEnabled")
+        files[f"{name}.agreements.ldif"] = kept
+    assert stranded(files, tmp_path) == ([] if left_out else [("s2", csn(4, 2))])
 
 
 @pytest.mark.parametrize("collected", [True, False])

@@ -265,6 +265,7 @@ class System:
                   `workbench.rules.link_failures.LinkFailure`; None: no evidence of it is known
     kept_behind   gives what says, in a clause, whether the log of a supplier keeps what waits behind a link: (situation, link,
                   consumer, first waiting change by origin); None: nothing tells how long logs keep changes
+    without_data  gives what tells who has no data: (situation) -> server and suffix -> is it empty? None: nothing tells that
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
 
@@ -310,6 +311,7 @@ class System:
     words: Mapping[str, str] = field(default_factory=dict)
     refill: str = "initialise"
     milestones: Mapping[str, str] = field(default_factory=dict)
+    without_data: Callable[[], Callable[..., Mapping[tuple[str, str | None], bool]]] | None = None
     naming: Callable[[], Naming] | None = None
     link_failures: Callable[[], Callable[..., Mapping[Any, Any]]] | None = None
     kept_behind: Callable[[], Callable[..., str]] | None = None

@@ -25,15 +25,18 @@ NO_ANSWER_IN_TIME, DATABASE_FAILING, STOPPED_MEANWHILE = "NO_ANSWER_IN_TIME", "D
 """Codes of a server that ran and may hang, of one that cannot write, and of one that stopped while servers were read: while that
 is so, nothing arrives there."""
 INITIALISATION_RUNNING, SEARCH_REFUSED = "INITIALISATION_RUNNING", "SEARCH_REFUSED"
-"""Codes of a server that gets new data, and of one that does not show its data: nothing arrives there, nothing comes from it."""
+INITIALISATION_ABORTED = "INITIALISATION_ABORTED"
+"""Codes of a server that gets new data, of one that does not show its data, and of one that did not get them whole: nothing
+arrives there, nothing comes from it."""
 STOPPED_BECAUSE = {
     DATABASE_FAILING: "could not write its database",
     NO_ANSWER_IN_TIME: "may hang",
     STOPPED_MEANWHILE: "takes no connection",
     INITIALISATION_RUNNING: "is being initialised",
     SEARCH_REFUSED: "does not show its data",
+    INITIALISATION_ABORTED: "has no whole data",
 }
-SENDS_NOTHING = frozenset({NO_ANSWER_IN_TIME, STOPPED_MEANWHILE, INITIALISATION_RUNNING, SEARCH_REFUSED})
+SENDS_NOTHING = frozenset(STOPPED_BECAUSE) - {DATABASE_FAILING}
 """Codes of servers that send nothing either."""
 
 WITHOUT_DATA = (INITIALISATION_RUNNING, SEARCH_REFUSED)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.only_holders import write_again_first
 from workbench.diagnosing.repair_sources import fed_by_it_alone
-from workbench.diagnosing.stuck_servers import to_be_filled
+from workbench.diagnosing.stuck_servers import holders_of_waits, to_be_filled
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
 
-def source_first(situation: Situation, source: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
-    """What comes before a server fills others that waits itself for changes which no session brings."""
+def source_first(situation: Situation, source: str, suffix: str | None, server: str) -> Iterator[Mapping[str, Any]]:
+    """What comes before a server fills this one that waits itself for changes which no session brings."""
     waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
     stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
-    if write_again_first(situation, source, suffix):
+    if write_again_first(situation, source, suffix) or holders_of_waits(situation, source, suffix) == [server]:
         return  # it waits for what only the server itself has
     if stuck and (source, suffix) in situation.once(to_be_filled):
         yield step(

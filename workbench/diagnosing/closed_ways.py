@@ -8,7 +8,6 @@ d has made changes; its three links are disabled, and a, b and c send to each ot
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -105,8 +104,14 @@ def disabled_say(rows: Sequence[Row]) -> str:
 
 
 def names_of(rows: Sequence[Row]) -> list[str]:
-    """The names of links, with the suffix where several have one name, as agreements of several suffixes often do."""
-    names = Counter(row["name"] for row in rows)
-    return [
-        f"{row['name']} of {row['suffix']}" if names[row["name"]] > 1 and row["suffix"] else row["name"] for row in rows
-    ]
+    """The names of links, with supplier or suffix where several have one name, as agreements of several of these often do."""
+    alike: dict[str, list[Row]] = {}
+    for row in rows:
+        alike.setdefault(row["name"], []).append(row)
+
+    def called(row: Row) -> str:
+        suppliers, suffixes = ({one.get(key) for one in alike[row["name"]]} for key in ("supplier", "suffix"))
+        by = f" of {row['supplier']}" if len(suppliers) > 1 and row.get("supplier") else ""
+        return f"{row['name']}{by}" + (f" of {row['suffix']}" if len(suffixes) > 1 and row["suffix"] else "")
+
+    return [*map(called, rows)]

@@ -357,6 +357,12 @@ class Contents:
         """True if the entries of the server were exported when it had the change: only then does a likeness to them prove it."""
         return key <= self.exports[server].claimed.get(self.evidence.system.origin_of(key), "")
 
+    def alive(self, server: str, entry: str) -> bool:
+        """True if the entries of the server show this one, by its unique ID, and not as a deleted one."""
+        rows = rows_where(self.exports[server].parts, ["state"], pc.field("entry") == entry)
+        states = set(pc.unique(rows["state"]).to_pylist())
+        return bool(states) and "tombstone" not in states
+
     def keeps(self, server: str, key: str) -> bool:
         """True if the entries of the server still tell whether it had the change: they claim it, and no trace is cleared away."""
         return self.covers(server, key) and not self._forgotten(server, key)

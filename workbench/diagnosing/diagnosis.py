@@ -24,6 +24,7 @@ from workbench.diagnosing.by_stream import REFUSED, judged_by_stream
 from workbench.diagnosing.causes import name_causes
 from workbench.diagnosing.detectors import detected
 from workbench.diagnosing.findings_text import with_servers
+from workbench.diagnosing.passing_over import note_passed_over
 from workbench.diagnosing.precedence import in_precedence
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
@@ -153,6 +154,7 @@ def _detected(
 ) -> tuple[Situation, list[Finding]]:
     situation = Situation(case, shown, pairs, judged)
     name_causes(situation)
+    note_passed_over(situation)
     return situation, sorted(in_precedence(detected(situation), situation.topology.links), key=_rank)
 
 

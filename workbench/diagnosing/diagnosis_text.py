@@ -72,7 +72,7 @@ def summed(found: Row) -> dict[str, Any]:
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
-    arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": []}
+    arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": [], "passed": []}
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
     for number, row in enumerate(found["pending"]):
@@ -84,6 +84,10 @@ def summed(found: Row) -> dict[str, Any]:
             if refused:
                 arrives["refused"].append({**row, "count": refused, "gone": 0})
                 left["count"] -= refused
+            passed = min(row.get("passed_over") or 0, left["count"]) if how == "waiting" else 0
+            if passed:
+                arrives["passed"].append({**row, "count": passed, "gone": 0})
+                left["count"] -= passed
             if not left["count"]:
                 continue
             arrives["held" if how == "waiting" and _wait(row) in held else how].append({**row, **left})
@@ -355,6 +359,12 @@ def verdict_line(told: Row) -> str:
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["refused"]["count"]:
         waits.append(refused_say(*_most(told["refused"], told["pending_cut"])))
+    if told["passed"]["count"]:
+        count, on, least = _most(told["passed"], told["pending_cut"])
+        have = "has" if count == 1 else "have"
+        waits.append(
+            f"{least}{count:,} {have} not arrived at {on}, and the next session passes over {'it' if count == 1 else 'them'}"
+        )
     if told["held"]["count"]:
         count, on, least = _most(told["held"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")

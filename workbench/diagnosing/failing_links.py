@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of
+from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
+from workbench.diagnosing.passing_over import passed_over
 from workbench.diagnosing.restart_order import links_off_first
-from workbench.engine.known import Span
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import BUSY, LOG_CLOSED, SCHEDULE_CLOSED, TRANSIENT
-from workbench.rules.sending import SEND
+from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
 
 def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | None) -> tuple[Mapping[str, Any], ...]:
     """What mends a link; where its sessions would pass over changes for good, its consumer has to be filled all the same."""
-    hidden = sum(passed_over(situation, pair).values()) if pair and link.consumer else 0
+    alone = _lacked(situation, pair, alone=True) if pair and link.consumer else {}
+    hidden = sum(count for origin, count in passed_over(situation, pair).items() if origin in alone) if pair else 0
     if not hidden:
         return (*_off_first(situation, link), *failure.fix)
     refill = situation.topology.system.refill
@@ -88,8 +89,9 @@ def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | Non
         "passes over what the log lacks, and no later one sends it",
         f"first see that {link.consumer} holds nothing that no other server has",
     )
-    mended = () if failure.reason == LOG_CLOSED else (*_off_first(situation, link), *failure.fix)
-    return (*mended, filling)
+    if failure.reason == LOG_CLOSED:  # the start that mends it lets a session begin
+        return (*_off_first(situation, link), filling, *failure.fix)
+    return (*_off_first(situation, link), *failure.fix, filling)
 
 
 def _off_first(situation: Situation, link: Link) -> tuple[Mapping[str, Any], ...]:
@@ -150,36 +152,6 @@ def _lacked(situation: Situation, pair: Row, alone: bool = False) -> dict[str, R
         for origin, sent in pair["to_send"].items()
         if origin in waits
     }
-
-
-def passed_over(situation: Situation, pair: Row) -> dict[str, int]:
-    """Origin -> how many changes that its consumer waits for a session would pass over: its supplier has only later ones.
-
-    b waits for 4 of origin 3, the last of them of 14:13:37; c would send that one alone: b's vector moves past 3
-    r waits for 14 of a; the changelog of h was made anew since the 7th of them        r's vector moves past 7
-    """
-    found: dict[str, int] = {}
-    for row in situation.verdicts.pending if pair["decision"] == SEND else ():
-        sent = pair["to_send"].get(row["origin"])
-        if not sent or (row["server"], row["suffix"]) != (pair["consumer"], pair["suffix"]):
-            continue
-        all_of_them = sent["last"] >= row["last"]
-        hidden = row["available"] - sent["count"] if all_of_them else _before_its_log(situation, pair, row)
-        if hidden > 0:
-            found[row["origin"]] = hidden
-    return found
-
-
-def _before_its_log(situation: Situation, pair: Row, row: Row) -> int:
-    """How many of the changes that wait are older than all that the supplier's log, which was read whole, has of the origin."""
-    system, known = situation.topology.system, situation.verdicts.known.get(pair["suffix"])
-    supplier = situation.replica(pair["supplier"], pair["suffix"])
-    log = supplier.log if supplier else None
-    begins = log.facts.get("by_origin", {}).get(row["origin"], {}).get("min") if log and log.whole else None
-    if not begins or not known:
-        return 0
-    low, high = (system.halves(position) for position in (system.typed(row["first"]) or "", begins))
-    return known[-1].tally(row["origin"], Span((low[0], low[1] - 1), (high[0], high[1] - 1)))[0]
 
 
 def leave_off(situation: Situation, link: Link) -> Mapping[str, Any] | None:
@@ -466,9 +438,23 @@ def _bringing(situation: Situation, row: Row) -> list[Row]:
     return whole or ways
 
 
+def _without_anchor(situation: Situation, row: Row) -> list[str]:
+    """The links that run to a server, where no session of any can begin, and no other link leads there; empty: others do."""
+    to_it = [pair for pair in situation.pairs if (pair["consumer"], pair["suffix"]) == (row["server"], row["suffix"])]
+    linked = [pair for pair in to_it if pair["link"]]
+    stuck = [pair["link"] for pair in linked if runs(pair) and pair["decision"] == ANCHOR_NOT_FOUND]
+    return sorted(stuck) if len(stuck) == len(linked) else []
+
+
 def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
+    if stuck := _without_anchor(situation, row):
+        names = _listed(stuck, "and")
+        return step(
+            f"do what is said on {names}: a session of {'it' if len(stuck) == 1 else 'them'} finds no record to begin at",
+            f"nothing else leads to {server}",
+        )
     if maker := row.get("lost_by"):
         this, it = ("this change", "it") if row["count"] == 1 else ("these changes", "them")
         return step(

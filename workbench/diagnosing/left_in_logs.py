@@ -6,7 +6,7 @@ c made 14 changes while its links were off, was initialised, and was killed in i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.diagnosing.cleaned_away import cleaned_at
+from workbench.diagnosing.contents import Contents
 from workbench.engine.known import Known, Source, Span
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import of_keys
+from workbench.engine.rows import rows_at
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
 from workbench.model import counted, step
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
     from workbench.diagnosing.verdict_rows import Verdicts
 
+_AT_ONCE = 5_000
+"""Changes whose contents are looked at together."""
 LOG_ONLY = "log_only"
 """The key of such a row among those of stranded changes: the server itself has them no more."""
 
@@ -39,20 +43,23 @@ def note_left_in_logs(case: Case, shown: Topology, logs: Mapping[str, StoredLog]
         evidence = Evidence(
             case, shown, replica.suffix, sorted({*log.origins(), *chain(*(one.origins() for one in logs.values()))})
         )
-        alone = chain(_of_nobody_else(evidence, replica, log), _in_no_other_log(evidence, replica, log, logs))
+        hidden = _in_no_other_log(evidence, replica, log, logs)
+        alone = chain(_of_nobody_else(evidence, replica, log), _with_effect(evidence, replica, found.contents, hidden))
         keys = sorted({*islice(alone, limit)})
         more = sum(1 for _ in alone)
         about = evidence.described(of_keys(shown.system, keys, evidence.numbers), [replica.log]) if keys else {}
         rows = [_row(shown, replica, key, about.get(key, {})) for key in keys]
         listed = {row["position"] for row in rows}
-        told = [
-            row
+        told = {
+            id(row)
             for row in found.stranded
             if (row["server"], row["suffix"], row["position"] in listed) == (replica.server, replica.suffix, True)
-        ]
-        found.stranded[:] = [row for row in found.stranded if row not in told]
+        }
+        # What is beyond the list was counted as stranded on this server before.
+        counted_before = found.totals["stranded"] - len(found.stranded) if told else 0
+        found.stranded[:] = [row for row in found.stranded if id(row) not in told]
         found.stranded += rows
-        found.totals["stranded"] += len(rows) + more - len(told)
+        found.totals["stranded"] += len(rows) - len(told) + max(more - counted_before, 0)
 
 
 def _of_nobody_else(evidence: Evidence, replica: Replica, log: StoredLog) -> Iterator[str]:
@@ -90,6 +97,28 @@ def _in_no_other_log(
             for more in found[1:]:
                 some = some[some.within(more)] if len(some) else some
             yield from some.keys(evidence.system, evidence.names)
+
+
+def _with_effect(
+    evidence: Evidence, replica: Replica, contents: Sequence[Contents], keys: Iterator[str]
+) -> Iterator[str]:
+    """Those that change more than what no other server need have: attributes that links leave out, notes of failed logins."""
+    parts = evidence.case.parts("changes", replica.log) if replica.log else []
+    others = {other.server for other in _others(evidence, replica)}
+    telling = [
+        (some, server)
+        for some in contents
+        for server in others.intersection(one.server for one in some.alike.replicas)
+        if some.suffix == replica.suffix
+    ]
+    while some := [*islice(keys, _AT_ONCE)]:
+        about: dict[str, Mapping[str, Any]] = {}
+        of = of_keys(evidence.system, sorted(some), evidence.numbers)
+        for there, rows in rows_at(parts, of, evidence.numbers, ["operation", "body"]):
+            about |= zip(there.keys(evidence.system, evidence.names), rows.to_pylist(), strict=True)
+        told = [these.no_effect(server, about) for these, server in telling]
+        nothing = set(about).intersection(*told) if told else set()
+        yield from (key for key in some if key not in nothing)
 
 
 def _others(evidence: Evidence, replica: Replica) -> list[Replica]:
@@ -133,7 +162,10 @@ def save_first(found: Verdicts, server: str | None, suffix: str | None) -> tuple
 
 
 def gone_with_the_data(situation: Situation, server: str | None, suffix: str | None) -> list[str]:
-    """The own changes of a server without data that its log of operations shows, and no other server nor its changelog has."""
+    """The own changes of a server without data that its log of operations shows, and no other server nor its changelog has.
+
+    A line that names no suffix counts where it names an entry of this one.
+    """
     one, typed = situation.replica(server or "", suffix), situation.topology.system.typed
     if one is None or one.origin is None or not one.empty:
         return []
@@ -142,11 +174,20 @@ def gone_with_the_data(situation: Situation, server: str | None, suffix: str | N
     log = situation.case.log(one.log) if one.log else None
     made = (pc.field("origin") == one.origin) & (pc.field("outcome") == "applied") & pc.field("link").is_null()
     client = pc.field("replicated").is_null() | ~pc.field("replicated")
-    found: set[str] = set()
-    for batch in situation.rows("applied", ["position"], made & client, server=one.server) if top else ():
-        keys = (typed(position) for position in batch["position"].to_pylist() if position)
+    spelled, found = situation.topology.system.spelled, set[str]()
+    for batch in situation.rows("applied", ["position", "suffix", "target"], made & client, server=one.server):
+        keys = (
+            typed(row["position"])
+            for row in batch.to_pylist()
+            if row["position"] and (row["suffix"] or _suffix_of(spelled(row["target"] or ""), suffix)) == suffix
+        )
         found |= {key for key in keys if key and key > top and not (log and log.holds(key))}
     return [situation.topology.system.show(key) for key in sorted(found)]
+
+
+def _suffix_of(target: str | None, suffix: str | None) -> str | None:
+    """The suffix, if an entry of that name is in it."""
+    return suffix if suffix is None or target == suffix or (target or "").endswith(f",{suffix}") else None
 
 
 def claimed_alone(situation: Situation, server: str | None, suffix: str | None) -> str:

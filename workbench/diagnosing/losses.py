@@ -22,10 +22,13 @@ from workbench.diagnosing.failing_links import (
 )
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.left_in_logs import LOG_ONLY
+from workbench.diagnosing.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.diagnosing.only_holders import keep_only_holder, only_here
+from workbench.diagnosing.passing_over import fill_instead, of_them_passed_over
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
     fed_later,
+    from_a_log_of_before,
     on_no_server,
     save_and_write,
     sources_for_writing,
@@ -193,6 +196,8 @@ def _given_own_back(
 ) -> Mapping[str, Any]:
     """How a server gets its own changes back; `alone`: the last one that holds them."""
     suffix, held = rows[0]["suffix"], _holders(rows)
+    if saved := from_a_log_of_before(situation, rows, held):
+        return saved
     holders = whole_of(situation, rows, held) or held
     whose = f"{'the log' if len(holders) == 1 else 'the logs'} of {listed(holders, 'and')}" if holders else ""
     if holders and not sources_that_fill(situation, holders, server, suffix):
@@ -271,9 +276,9 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = _by_nobody(situation, rows[0], gone, " of them") if gone else ""
         if situation.topology.system.tiering:
-            what, mend, never, beware = _missed_of_copy(situation, server, where)
+            what, mend, never, beware = missed_of_copy(situation, server, where)
         elif situation.topology.system.streaming:
-            what, mend, never, beware = _missed_of_stream(situation, server, where)
+            what, mend, never, beware = missed_of_stream(situation, server, where)
         elif is_thrown_away(situation, rows):
             what, mend, never, beware = _missed_by_all(situation, rows, server)
             by_hand = ""
@@ -286,7 +291,9 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             if held and not whole:
                 mend = "write the present values of each entry concerned once more on a server that has its change (HELD BY)"
                 beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
-            if whole and not fillers and not writers:
+            if saved := from_a_log_of_before(situation, rows, held):
+                mend, never, beware = saved["repair"], saved["why"], saved["caution"]
+            elif whole and not fillers and not writers:
                 last_way = save_and_write(situation, rows, server, whole)
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
         yield Finding(
@@ -296,7 +303,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             **_of_changes(key, rows),
             fix=(
                 *alike_first(situation, server, key[1]),
-                *(source_first(situation, where, key[1]) if held else ()),
+                *(source_first(situation, where, key[1], server) if held else ()),
                 *(fed_alone_first(situation, server, key[1]) if held else ()),
                 step(mend, never, by_hand or beware),
             ),
@@ -380,27 +387,6 @@ def _missed_of_vector(
         else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
         if all(row["operation"] == "delete" for row in rows)
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",
-    )
-
-
-def _missed_of_copy(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
-    """The same of what the copy of a physical log goes on behind."""
-    return (
-        "its log goes on behind them",
-        f"{_refill(situation)} {server} from a copy of {where}, which is shut down cleanly for the time of copying",
-        "what follows was applied to pages that lack them: nothing that is written later mends that",
-        "read the logs once more before: a dump that was cut or put together wrong looks the same",
-    )
-
-
-def _missed_of_stream(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
-    """The same of what a log of transactions goes on behind."""
-    return (
-        "its log goes on behind them",
-        f"apply them whole on {server} from the log of {where}, in the order of commits, or {_refill(situation)} {server} from "
-        "there",
-        "nothing will ever send them: a replica asks for what follows the last transaction that it has",
-        "rows that were changed since may stand otherwise there: compare them before",
     )
 
 
@@ -498,10 +484,18 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             who += f"; {how_refused(row)}"
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
         gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
+        passed = row.get("passed_over") if coming else 0
+        if passed:
+            who += f"; {of_them_passed_over(row)}"
         yield Finding(
             "PENDING_CHANGES",
             "warning"
-            if lacking or unfed or row.get("lost_by") or row.get("lost") or (refused and lacked_entries(situation, row))
+            if lacking
+            or passed
+            or unfed
+            or row.get("lost_by")
+            or row.get("lost")
+            or (refused and lacked_entries(situation, row))
             else "info",
             f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
             server=row["server"],
@@ -518,6 +512,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if dropped
             else mend_first(situation, row, failing)
             if not coming
+            else (fill_instead(situation, row),)
+            if passed
             else (entry_first(situation, row),)
             if refused
             else (busy_step(situation, row["server"], row["suffix"]),)

@@ -79,7 +79,11 @@ def only_here(situation: Situation, server: str, suffix: str | None) -> list[dic
             rows.setdefault(key, row)
             lacking.setdefault(key, set()).add(row["server"])
     typed = situation.topology.system.typed
-    others = [one for one in situation.topology.replicas if one.suffix == suffix and one.server != server]
+    others = [
+        one
+        for one in situation.topology.replicas
+        if one.suffix == suffix and one.server != server and one.keeps_log  # no other one gives anything back
+    ]
     return [
         row
         for (origin, position), row in sorted(rows.items())
@@ -98,7 +102,7 @@ def keep_only_holder(situation: Situation, consumer: str, suffix: str | None) ->
     positions, them = {row["position"] for row in mine}, "it" if len(mine) == 1 else "them"
     lacking = sorted({row["server"] for row in situation.verdicts.missing if row["position"] in positions})
     these = f"{counted(len(mine))}, {mine[0]['position']} to {mine[-1]['position']}"
-    why = f"filled from another server, {consumer} would lose {them}, and no server would have {them} any more"
+    why = f"filled from another server, {consumer} would lose {them}, and nothing could give {them} back any more"
     if len(lacking) == 1 and can_fill(situation, consumer, lacking[0], suffix):
         return step(
             f"do not initialise {consumer}: only {consumer} holds {these}; initialise {lacking[0]} from {consumer} instead",
@@ -106,7 +110,7 @@ def keep_only_holder(situation: Situation, consumer: str, suffix: str | None) ->
             f"what {consumer} waits for, only {lacking[0]} may hold: save it first, and write it again afterwards",
         )
     return step(
-        f"save {these}, from the changelog of {consumer}, which alone holds {them}; then initialise {consumer} from a server "
+        f"save {these}, from the changelog of {consumer}, which alone has {them}; then initialise {consumer} from a server "
         f"that has what it waits for, and write {them} again",
         why,
         f"do not initialise {consumer} before that",

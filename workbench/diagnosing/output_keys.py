@@ -121,6 +121,7 @@ KEYS: Mapping[str, str] = {
     "pending[].available": "how many of them are still in a supplier's present log",
     "pending[].gone": "how many of them no log has any more, although the logs reach that far",
     "pending[].suppliers": "who would send them now; `dropped_since` says whether the server takes what they send",
+    "pending[].passed_over": "how many of them a session would pass over for good, whichever supplier begins it",
     "pending[].refused": "those of them that the server refused at every attempt, and that its suppliers go on without",
     "pending[].refused[].position": "the change",
     "pending[].refused[].code": "the result that the server answered",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.arriving import (
     ANSWERED_NOT_APPLIED,
     DATABASE_FAILING,
+    INITIALISATION_ABORTED,
     INITIALISATION_RUNNING,
     SEARCH_REFUSED,
     SENDS_NOTHING,
@@ -60,7 +61,7 @@ class Precedence:
 
 PRECEDENCE = (
     # What a server claims whose new data did not arrive whole is of no data.
-    Precedence("INITIALISATION_ABORTED", ("UNRELATED_DATA", SEARCH_REFUSED, *_BY_POSITION), ("suffix", "server")),
+    Precedence(INITIALISATION_ABORTED, ("UNRELATED_DATA", SEARCH_REFUSED, *_BY_POSITION), ("suffix", "server")),
     Precedence(INITIALISATION_RUNNING, ("UNRELATED_DATA", SEARCH_REFUSED, *_BY_POSITION), ("suffix", "server")),
     Precedence(SEARCH_REFUSED, ("UNRELATED_DATA", *_BY_POSITION), ("suffix", "server")),
     Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
@@ -179,6 +180,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             )
             why = f"{cause.server} {STOPPED_BECAUSE[cause.code]}: {before}"
             one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
+        elif cause := next((root for _, root in roots if _leads_from_no_data(root, one)), None):
+            why = f"{cause.server} {STOPPED_BECAUSE[cause.code]}: nothing comes from there before"
+            one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
         elif one.code == "PENDING_CHANGES" and _wait(one) in held:
             silent = [f"{code} says of {server}" for server, code in sorted(stopped.items()) if code in SENDS_NOTHING]
             first = step(f"do what {listed(silent)} first", "before that nothing comes from there")
@@ -240,6 +244,12 @@ def _to_no_data(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> 
         return False
     server = one.server if one.code == "APPLY_RETRY_LOOP" else ends.get((one.server, one.suffix, one.link))
     return one.code in ("LINK_FAILING", "APPLY_RETRY_LOOP", "ANCHOR_PURGED", "ANCHOR_MISSING") and root.server == server
+
+
+def _leads_from_no_data(root: Finding, one: Finding) -> bool:
+    """True for a link that is switched off and leads away from a server without data."""
+    without = root.code in (*WITHOUT_DATA, INITIALISATION_ABORTED) and root.suffix in (None, one.suffix)
+    return without and one.code == "LINK_DISABLED" and root.server == one.server
 
 
 def _clock_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:

@@ -43,6 +43,8 @@ def can_fill(situation: Situation, source: str, server: str, suffix: str | None)
 
     A link of which no file tells the consumer leads to no server that makes changes: their addresses stand in every vector.
     """
+    if (source, suffix) in situation.without_data:
+        return False
     if situation.topology.pulling:
         return True
     links = [link for link in situation.topology.links if (link.supplier, link.suffix) == (source, suffix)]
@@ -58,7 +60,27 @@ def whole_of(situation: Situation, rows: Sequence[Mapping[str, Any]], holders: S
     """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it."""
     positions = {(row["suffix"], row["position"]) for row in rows if row["held_by"]}
     lacking = {row["server"] for row in situation.verdicts.missing if (row["suffix"], row["position"]) in positions}
-    return [name for name in holders if name not in lacking]
+    return [name for name in with_data(situation, holders, rows[0]["suffix"]) if name not in lacking]
+
+
+def with_data(situation: Situation, servers: Iterable[str], suffix: str | None) -> list[str]:
+    """Those of some servers that have data: of the others only a log of before may be left."""
+    return [name for name in servers if (name, suffix) not in situation.without_data]
+
+
+def from_a_log_of_before(
+    situation: Situation, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """What to do about changes that only the logs of servers without data have; None: others have them, or nobody."""
+    if not rows or not holders or with_data(situation, holders, rows[0]["suffix"]):
+        return None
+    of, them = listed(holders, "and"), "it" if len(rows) == 1 else "them"
+    return step(
+        f"save {counted(len(rows))} from the changelog of {of}, and make on a supplier that has data what of {them} is "
+        "still right",
+        f"the data of {of} are gone or being replaced: only its changelog of before has {them}, and it can fill nobody",
+        f"do not initialise {of} before that, and nothing from {of}",
+    )
 
 
 def fed_later(situation: Situation, server: str, suffix: str | None, count: int, holders: Sequence[str]) -> str:
@@ -102,10 +124,18 @@ def sources_that_fill(situation: Situation, holders: Iterable[str], server: str,
 
 
 def waits_for(situation: Situation, server: str, suffix: str | None) -> int:
-    """How many changes a server waits for: filled from it, another one would lack them as well."""
-    rows = situation.verdicts.pending
+    """How many changes a server waits for that another one with data has: filled from it, a server would lack them as well."""
+    typed = situation.topology.system.typed
+    whole = [
+        replica
+        for replica in situation.topology.replicas
+        if replica.suffix == suffix and (replica.server, suffix) not in situation.without_data
+    ]
     return sum(
-        row["count"] - (row.get("lost") or 0) for row in rows if (row["server"], row["suffix"]) == (server, suffix)
+        row["count"] - (row.get("lost") or 0)
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (server, suffix)
+        if any(replica.top(row["origin"]) >= (typed(row["first"]) or "") for replica in whole)
     )
 
 
@@ -116,7 +146,8 @@ def best_links_to(situation: Situation, server: str, suffix: str | None) -> list
     links = [
         one
         for one in links
-        if one.supplier not in shown.down and (not one.blocked or (one.failure and one.failure.lets_fill))
+        if one.supplier not in shown.down and (one.supplier, suffix) not in situation.without_data
+        if not one.blocked or (one.failure and one.failure.lets_fill)
     ]
     return sorted(links, key=lambda one: (waits_for(situation, one.supplier, suffix), one.supplier, one.name))
 

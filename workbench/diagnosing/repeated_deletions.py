@@ -16,17 +16,15 @@ import pyarrow.compute as pc
 from workbench.collected.inputs import Input
 from workbench.diagnosing.deleted_since import PROVED, entries_of, lack_nothing, may_do_nothing
 from workbench.engine.positions import of_keys
-from workbench.rules.verdicts import MISSING, SAYS, UNKNOWN, Verdict
+from workbench.rules.verdicts import MAY_REPEAT, MISSING, SAYS, UNKNOWN, Verdict
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
     from workbench.diagnosing.verdict_rows import Verdicts
     from workbench.fleet.told import Evidence
 
-MAY_REPEAT = "may_repeat"
-"""The rule by which it is not known whether a server lacks such a change."""
 _ENDS = ("delete", "modrdn")
-_COLUMNS = ("position", "operation", "target")
+_COLUMNS = ("at", "position", "operation", "target")
 
 
 def note_repeats(found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], logs: Sequence[Input]) -> None:
@@ -71,16 +69,20 @@ def _that_may_repeat(
 ) -> set[tuple[str, str]]:
     """Those of some (server, change, name) that another deletion or renaming under the name may have made void there.
 
-    Two of which records tell the entries are the business of `without_effect`.
+    What was done before the entry was added is of another one. Two changes of which records tell the entries are the business of
+    `without_effect`.
     """
     done: dict[tuple[str, str], list[tuple[str, str]]] = {}
     names = pa.array(sorted({target.lower() for _, _, target in keys}), pa.string())
-    ends = pc.field("operation").isin(_ENDS) & (pc.field("outcome") == "applied") & pc.field("position").is_valid()
+    deeds = pc.field("operation").isin([*_ENDS, "add"]) & (pc.field("outcome") == "applied")
     for server in {server for server, _, _ in keys}:
-        named = ends & pc.utf8_lower(pc.field("target")).isin(names)
-        for row in evidence.told("applied", _COLUMNS, named, server).to_pylist():
+        named = deeds & pc.field("position").is_valid() & pc.utf8_lower(pc.field("target")).isin(names)
+        for row in evidence.told("applied", _COLUMNS, named, server).sort_by("at").to_pylist():
             done.setdefault((server, row["target"].lower()), []).append((row["operation"], row["position"]))
-    of_name = {(server, position): done.get((server, target.lower()), []) for server, position, target in keys}
+    of_name = {
+        (server, position): _since_added(done.get((server, target.lower()), []), position)
+        for server, position, target in keys
+    }
     others = {other for some in of_name.values() for _, other in some}
     entries = entries_of(evidence, [*logs], others | {position for _, position, _ in keys}) if others else {}
     return {
@@ -88,3 +90,9 @@ def _that_may_repeat(
         for (server, position), some in of_name.items()
         if any(other != position and not {other, position} <= entries.keys() for _, other in some)
     }
+
+
+def _since_added(done: Sequence[tuple[str, str]], position: str) -> list[tuple[str, str]]:
+    """The deletions and renamings under a name behind the last addition that is older than the change."""
+    added = [number for number, (operation, of) in enumerate(done) if operation == "add" and of < position]
+    return [deed for deed in done[added[-1] + 1 if added else 0 :] if deed[0] in _ENDS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -67,6 +67,15 @@ class Situation:
     def not_collected(self, suffix: str | None) -> list[str]:
         """The servers of a suffix, or their addresses, of which nothing tells what they have seen."""
         return [row["server"] for row in not_collected(self.topology) if row["suffix"] in (None, suffix)]
+
+    @cached_property
+    def without_data(self) -> Mapping[tuple[str, str | None], bool]:
+        """The servers and suffixes that can fill nobody, and from which nothing comes -> are they just empty?
+
+        Of the others the data are gone, or are being replaced.
+        """
+        tells = self.topology.system.without_data
+        return tells()(self) if tells else {}
 
     @cached_property
     def thrown_away(self) -> list[ThrownAway]:
@@ -138,10 +147,12 @@ class Situation:
         return replica_in(self.topology, server, suffix)
 
     def has_no_entries(self, server: str, suffix: str | None) -> bool:
-        """True if the entries of a server were collected, and there are none: it was never filled, or not to the end.
+        """True if the server was asked for its entries, and there are none: it was never filled, or not to the end.
 
         One that was made anew has the entry of its suffix, and has seen no change.
         """
+        if self.without_data.get((server, suffix)):
+            return True
         exports = [
             one
             for one in self.inputs

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
-from workbench.diagnosing.repair_sources import not_judged_on, up_to
-from workbench.model import Finding, counted, first_few, step
+from workbench.diagnosing.repair_sources import not_judged_on, up_to, with_data
+from workbench.model import Finding, counted, first_few, listed, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 
@@ -31,12 +31,14 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
             continue
         # Data that lack changes themselves are no source.
         lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == one.suffix}
+        lacking |= {server for server, suffix in situation.without_data if suffix == one.suffix}
         whole = [row for row in stuck if row["supplier"] not in lacking and _has(situation, row, waits)]
         open_ = {row["supplier"]: not_judged_on(situation, row["supplier"], one.server, one.suffix) for row in whole}
         doubted = [name for name, some in open_.items() if some]
         whole = [row for row in whole if row["supplier"] not in doubted]
         best = max(whole, key=lambda row: (bool(row["link"]), row["supplier"]), default=None)
         source = f"{best['supplier']}, or from " if best else ""
+        behind = _source_behind(situation, one, best["supplier"]) if best else None
         count = sum(row["count"] for row in waits)
         yield Finding(
             "REINIT_REQUIRED",
@@ -50,8 +52,11 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
             ),
             fix=(
                 *(_entries_first(situation, one, name, open_[name]) for name in doubted[:1]),
+                *([behind] if behind else []),
                 write_again_first(situation, one.server, one.suffix)
                 or keep_only_holder(situation, one.server, one.suffix)
+                or _filled_by_nobody(situation, one)
+                or (None if best or doubted else _mended_first(situation, one, lacking))
                 or step(
                     f"initialise {one.server} from {source}the server with the most complete data",
                     "as the logs are, no session with it can begin",
@@ -60,6 +65,61 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _filled_by_nobody(situation: Situation, one: Replica) -> Mapping[str, Any] | None:
+    """What to do for a server that is the only one with data; None for another."""
+    others = [other.server for other in situation.topology.replicas if other.suffix == one.suffix and other is not one]
+    if not others or with_data(situation, others, one.suffix):
+        return None
+    return step(
+        f"do not initialise {one.server}: no other collected server has data",
+        f"what it waits for, only {listed(others, 'and')} may have, in a changelog of before",
+    )
+
+
+def holders_of_waits(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """The other servers with data that have all the changes for which a server waits."""
+    typed = situation.topology.system.typed
+    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (server, suffix)]
+    return sorted(
+        replica.server
+        for replica in situation.topology.replicas
+        if replica.suffix == suffix and replica.server != server
+        if (replica.server, suffix) not in situation.without_data
+        if all(replica.top(row["origin"]) >= (typed(row["last"]) or "") for row in waits)
+    )
+
+
+def _mended_first(situation: Situation, one: Replica, lacking: Collection[str]) -> Mapping[str, Any] | None:
+    """What to do for a server where only such have what it waits for as lack changes themselves; None: others have it, too."""
+    holders = holders_of_waits(situation, one.server, one.suffix)
+    if not holders or not set(holders) <= set(lacking):
+        return None
+    names, has = listed(holders, "and"), "has" if len(holders) == 1 else "have"
+    return step(
+        f"do not initialise {one.server}: first do what is said of {names}",
+        f"only {names} {has} what it waits for, and {'lacks' if len(holders) == 1 else 'lack'} changes: filled from there, "
+        f"{one.server} would lack them, too",
+    )
+
+
+def _source_behind(situation: Situation, one: Replica, source: str) -> Mapping[str, Any] | None:
+    """What comes first where the source waits for changes that the server has; None: it waits for none of these."""
+    typed = situation.topology.system.typed
+    rows = [
+        row
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (source, one.suffix)
+        and one.top(row["origin"]) >= (typed(row["first"]) or "")
+    ]
+    if not rows:
+        return None
+    count = sum(row["count"] for row in rows)
+    return step(
+        f"first let {source} get the {counted(count)} that it waits for: see PENDING_CHANGES of {source}",
+        f"{one.server} has them, and loses them if it is filled from {source} before",
+    )
 
 
 def to_be_filled(situation: Situation) -> set[tuple[str, str | None]]:

@@ -26,6 +26,7 @@ from workbench.diagnosing.left_in_logs import note_left_in_logs
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
+from workbench.diagnosing.removed_nothing import note_removed_nothing, with_removed_nothing
 from workbench.diagnosing.repeated_deletions import note_repeats
 from workbench.diagnosing.resets import resets_of
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
@@ -59,8 +60,7 @@ from workbench.tables import Numbers
 
 Row = dict[str, Any]
 
-_RULE_OF = np.array(TABLE)
-_VERDICTS = np.array([rule.verdict for rule in RULES])
+_RULE_OF, _VERDICTS = np.array(TABLE), np.array([rule.verdict for rule in RULES])
 
 
 def verdicts(
@@ -235,7 +235,7 @@ class _Suffix:
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
         note_without_effect(self.found, self.evidence, self.servers, self.books, self._has)
-        for note in (note_deleted_since, note_repeats):
+        for note in (note_removed_nothing, note_deleted_since, note_repeats):
             note(self.found, self.evidence, self.servers, self.books)
         note_made_again(self.found, self.evidence, self.servers, self.known)
         self._stranded(waiting)
@@ -257,7 +257,8 @@ class _Suffix:
         def judge(position: str) -> dict[str, Verdict]:
             return {server.replica.server: self.verdict_on(server, position) for server in self.by_filling}
 
-        return with_those_without_effect(position, judge, self.evidence, self.servers, self.books, self.contents)
+        told = with_those_without_effect(position, judge, self.evidence, self.servers, self.books, self.contents)
+        return with_removed_nothing(self.evidence, position, told, self.books)
 
     def verdict_on(self, server: JudgedServer, position: str) -> Verdict:
         """Whether this server has the change, and by which rule; the servers that its data came from are asked before."""

@@ -31,11 +31,14 @@ from workbench.rules.verdicts import (
     ENTRIES_LACK,
     MISSING,
     MOMENTS_APART,
+    PERHAPS_BACK,
     PRESENT,
+    RENAMED_OTHERWISE,
     REPLACED,
     SAYS,
     TOTAL,
     TWIN,
+    UNCLEAR,
     UNKNOWN,
     Verdict,
 )
@@ -48,9 +51,6 @@ if TYPE_CHECKING:
 
 DELETED_HERE, RENAMED_SINCE = "deleted_here", "renamed_since"
 """The rules by which a server that does not have such a change lacks nothing."""
-UNCLEAR, PERHAPS_BACK, RENAMED_OTHERWISE = "unclear", "perhaps_back", "renamed_otherwise"
-"""The rules by which it may lack it after all."""
-
 ENTRIES_SHOW = "entries_show"
 _MAY_LACK = (UNCLEAR, PERHAPS_BACK, RENAMED_OTHERWISE)
 _BY_ENTRIES = (ENTRIES_LACK, "state_lacks")
@@ -136,6 +136,7 @@ def with_those_without_effect(
     return found
 
 
+_FIRST_RDN = re.compile(r"^(?:[^,\\]|\\.)*,\s*")
 _NAMED, _CLEARS = re.compile(r"newrdn:\s*([a-z0-9.;-]+)\s*="), re.compile(r"deleteoldrdn:\s*(?:1|true)")
 
 
@@ -202,14 +203,15 @@ class _OfEntries:
         has: Has,
         contents: Contents,
     ) -> None:
-        self.evidence, self.servers, self.logs, self.has, self.lacks = evidence, servers, logs, has, contents.lacks
-        self.shown = frozenset(contents.exports) if len(contents.exports) > 1 else frozenset[str]()
+        self.evidence, self.servers, self.logs, self.has = evidence, servers, logs, has
+        self.contents, self.lacks = contents, contents.lacks
         self._makers = {server.replica.origin: server for server in servers if server.replica.origin}
         self._shown: dict[str, set[str]] = {}
         self._kept: dict[str, list[str]] = {}
         self.entries = entries_of(evidence, logs, positions - {""})
         self.done = self._done_to({*self.entries.values()})
         self._lines: dict[str, _Lines] = {}
+        self._below: dict[str, list[str]] | None = None
 
     def _done_to(self, entries: set[str]) -> dict[str, dict[str, _Done]]:
         """Unique ID of an entry -> position -> a deletion or a renaming of it."""
@@ -228,10 +230,15 @@ class _OfEntries:
     def rule(self, server: JudgedServer, position: str) -> str | None:
         """By which of these the server lacks nothing, or may lack nothing, though it does not have the change.
 
-        Where its entries were compared with those of others, and lack nothing of it, nothing is open.
+        Where its entries were compared with those of others, and lack nothing of it, nothing is open. An entry that they show
+        alive was not deleted.
         """
-        found = self._by_logs(server, position)
-        return ENTRIES_SHOW if found in _MAY_LACK and server.replica.server in self.shown else found
+        found, name = self._by_logs(server, position), server.replica.server
+        if found not in _MAY_LACK or name not in self.contents.exports or not self.contents.covers(name, position):
+            return found
+        entry = self.entries[position]
+        ends = self.done[entry][position].operation == "delete"
+        return None if ends and self.contents.alive(name, entry) else ENTRIES_SHOW
 
     def _by_logs(self, server: JudgedServer, position: str) -> str | None:
         done = self.done.get(self.entries.get(position, ""), {})
@@ -245,7 +252,9 @@ class _OfEntries:
             if knew is not True and not self._came_back(server, deed.target):
                 if self._replaced_since(server, position, other):
                     return UNCLEAR
-                unsure = knew is None or self._alive_since(server, deed.target, other)
+                unsure = (
+                    knew is None or self._alive_since(server, deed.target, other) or self._parent_since(deed, other)
+                )
                 return PERHAPS_BACK if unsure else DELETED_HERE
             low, high = sorted((position, other))
             same = deed.renamed == mine.renamed and not any(low < between < high for between in done)
@@ -270,6 +279,9 @@ class _OfEntries:
             first = self._lines_of(maker).first
             if position in first and (deletion in first or not self._has(maker, deletion)):
                 return deletion in first and first[deletion] < first[position]
+            # It has the deletion, and its log of operations begins too late, or ends too early, to tell since when.
+            if position in first:
+                return None
         moments = [system.moment(one) for one in (position, deletion)]
         made, gone = moments
         return False if made and gone and made - gone <= MOMENTS_APART else None
@@ -282,6 +294,26 @@ class _OfEntries:
             if line.operation != "delete":
                 return line.operation == "modify" and line.position > deletion
         return False
+
+    def _parent_since(self, deed: _Done, deletion: str) -> bool:
+        """True if a record shows that an entry was added below the deleted one by a later change: that brings it back."""
+        if self._below is None:
+            self._below = self._added_below({deed.target for done in self.done.values() for deed in done.values()})
+        return any(added > deletion for added in self._below.get(deed.target, ()))
+
+    def _added_below(self, names: set[str]) -> dict[str, list[str]]:
+        """Name of an entry, in small letters -> the additions right below it that any log records."""
+        system, found = self.evidence.system, dict[str, list[str]]()
+        parent = pc.replace_substring_regex(
+            pc.utf8_lower(pc.field("target")), _FIRST_RDN.pattern, "", max_replacements=1
+        )
+        where = (pc.field("kind") == "change") & (pc.field("operation") == "add")
+        where &= parent.isin(pa.array(sorted(names), pa.string()))
+        parts = [part for log in self.logs for part in self.evidence.case.parts("changes", log)]
+        for row in rows_where(parts, ["target", "origin", "hi", "lo"], where).to_pylist():
+            above = _FIRST_RDN.sub("", row["target"].lower(), count=1)
+            found.setdefault(above, []).append(system.order_key(row["origin"], row["hi"], row["lo"]))
+        return found
 
     def _lines_of(self, server: JudgedServer) -> _Lines:
         """What its log of operations tells of all these changes and names, read once."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
-from workbench.diagnosing.failing_links import LINK_FAILING
+from workbench.diagnosing.failing_links import LINK_DISABLED, LINK_FAILING
 from workbench.fleet.topology import Topology
 from workbench.model import Finding, listed
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
 from workbench.repairs.plans import DEAD, HIDDEN, MISSED, PENDING, Need, Step
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER
+from workbench.rules.link_failures import REFUSED
 
 SEVERE = ("warning", "error")
 STRANDED, APPLY_RETRY_LOOP = "STRANDED_CHANGE", "APPLY_RETRY_LOOP"
@@ -131,9 +132,12 @@ def _keeping(one: Finding, taken: Taken) -> list[str]:
 
 
 def _cleaned(one: Finding, taken: Taken) -> bool:
-    """True if steps take a replica ID that a finding on a vector names out of the vector of its server."""
-    named = {row.get("origin") for row in one.evidence}
-    return bool(named) and all(any(_cleans(step, origin, one) for step in taken.steps) for origin in named)
+    """True if steps take what a finding on a vector names out of it; of the replica IDs of one host one stays."""
+    stay: dict[str, set[str]] = {}
+    for row in one.evidence:
+        if not any(_cleans(step, row.get("origin"), one) for step in taken.steps):
+            stay.setdefault(row.get("host") or "", set()).add(str(row.get("origin")))
+    return bool(one.evidence) and not stay.get("") and all(len(origins) == 1 for origins in stay.values())
 
 
 def _cleans(step: Step, origin: Any, one: Finding) -> bool:
@@ -152,7 +156,8 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     for need, way in taken.chosen:
         if one.suffix not in (None, need.suffix):
             continue
-        if one.code != ENTRIES_DIFFER and (_same(need, one) or (need.code == one.code and need.server in about)):
+        alike = need.code == one.code != LINK_DISABLED and need.server in about
+        if one.code != ENTRIES_DIFFER and (_same(need, one) or alike):
             return True
         if one.code in taken.mends.get(way.split("-from-")[0], ()) and need.server in about:
             return True
@@ -161,15 +166,16 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     if one.code == SHARED_HOST and _cleaned(one, taken):
         return True
     if one.code == APPLY_RETRY_LOOP and one.server in filled_by(taken.steps):
-        to_it = (link for link in shown.links if link.consumer == one.server and one.suffix in (None, link.suffix))
-        return all(link.failure.of_data for link in to_it if link.failure and link.blocked)
+        to_it = [link for link in shown.links if link.consumer == one.server and one.suffix in (None, link.suffix)]
+        refused = [link.failure for link in to_it if link.failure and link.blocked and link.failure.reason == REFUSED]
+        return all(failure.of_data for failure in refused)
     pairs = {(link.supplier, link.consumer) for link in links}
     for step in taken.steps:
         for effect in step.effects:
             if (
                 effect["do"] == "run"
                 and (effect["supplier"], effect["consumer"]) in pairs
-                and one.code == "LINK_DISABLED"
+                and one.code == LINK_DISABLED
             ):
                 return True
     if one.code == CANNOT_SERVE:

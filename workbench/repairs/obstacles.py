@@ -47,8 +47,9 @@ def stopped_links(shown: Topology, findings: Sequence[Finding], suffix: str | No
 
 
 def stopped_servers(findings: Sequence[Finding], suffix: str | None) -> dict[str, str]:
-    """Server -> the code that says why nothing arrives there, whatever its links do."""
-    return {server: code for code in STOPPED_BECAUSE for server in told_of(code, findings, suffix)}
+    """Server -> the code that says why nothing arrives there, whatever its links do. One that a step fills is none of these."""
+    codes = [code for code in STOPPED_BECAUSE if code != EMPTY]
+    return {server: code for code in codes for server in told_of(code, findings, suffix)}
 
 
 def arrival_notes(situation: Situation, count: int, server: str, suffix: str | None) -> list[str]:
@@ -124,11 +125,11 @@ def links_to_mend(
     failing = (one for one in findings if one.code == LINK_FAILING and not one.overruled_by)
     ends = {(link.supplier, link.name): link for link in shown.links if link.suffix == suffix}
     mended = {key for key, link in ends.items() if link.consumer in filled and link.failure and link.failure.of_data}
-    told = {one.link for one in failing if (one.server, one.link) not in mended}
+    told = {(one.server, one.link) for one in failing} - mended
     links = [link for link in shown.links if link.suffix == suffix and link.blocked]
-    alone = [one for mine in failing_of(shown, suffix).values() for one in mine if one.name in told]
-    names = [_with_reason(one) for one in alone if one.failure and not one.failure.itself]
-    others = sorted({_with_reason(one) for one in links if one.name in told} - {*names})
+    alone = [one for mine in failing_of(shown, suffix).values() for one in mine if (one.supplier, one.name) in told]
+    names = [_with_reason(one, shown) for one in alone if one.failure and not one.failure.itself]
+    others = sorted({_with_reason(one, shown) for one in links if (one.supplier, one.name) in told} - {*names})
     found = []
     if names:
         what = "link" if len(names) == 1 else "links"
@@ -141,8 +142,10 @@ def links_to_mend(
     return found
 
 
-def _with_reason(link: Link) -> str:
-    return f"{link.name} ({link.failure.short})" if link.failure else link.name
+def _with_reason(link: Link, shown: Topology) -> str:
+    alike = {other.supplier for other in shown.links if (other.name, other.suffix) == (link.name, link.suffix)}
+    name = link.name if len(alike) == 1 else f"{link.name} of {link.supplier}"
+    return f"{name} ({link.failure.short})" if link.failure else name
 
 
 def told_of(code: str, findings: Iterable[Finding], suffix: str | None) -> set[str]:

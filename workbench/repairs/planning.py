@@ -347,6 +347,7 @@ class _Planned:
             left = left_in_log(self.situation.verdicts, name, suffix)
             kept = model.servers[name].holds.difference(*others) if left else set[int]()
             model.servers[name] = replace(model.servers[name], empty=True, vector={}, holds=kept)
+        model.failing = stopped_links(self.situation.topology, self.findings, suffix)
         view = View(self.situation, self.findings, suffix, model, self.made_at)
         for need in self._needs(view):
             healed = self.repairs.healed(view, need) if need.hidden else frozenset()
@@ -363,8 +364,7 @@ class _Planned:
 
     def _needs(self, view: View) -> list[Need]:
         """What is to be mended, in the order in which it must be: a server goes before those that it feeds."""
-        now = view.model.copy()
-        now.settle()
+        (now := view.model.copy()).settle()
         gone = now.gone()
         empty = {name for name, server in now.servers.items() if getattr(server, "empty", False)}
         filled = {name for code in WITHOUT_DATA for name in told_of(code, view.findings, view.suffix)}

@@ -29,7 +29,7 @@ from workbench.rules.pulled import PullModel
 from workbench.rules.sending import SEND, SortedLog
 from workbench.rules.tier_mending import tier_model
 from workbench.rules.vectors import last, newer
-from workbench.rules.verdicts import TOTAL
+from workbench.rules.verdicts import PERHAPS_NO_EFFECT, TOTAL
 
 NONE_UNAPPLIED: Mapping[str, frozenset[str]] = {}
 
@@ -92,7 +92,7 @@ class _Filling:
     def missed(self) -> None:
         """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
         rows: dict[tuple[str, Any, Any], list[Row]] = {}
-        for row in self.situation.verdicts.missing:
+        for row in [*self.situation.verdicts.missing, *self._perhaps_lacking()]:
             if row["suffix"] == self.suffix and row["server"] in self.names:
                 position = self.system.typed(row["position"]) or ""
                 rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
@@ -113,6 +113,12 @@ class _Filling:
                     and not self.thrown_away(one, position)
                 }
             )
+
+    def _perhaps_lacking(self) -> Iterator[Row]:
+        """Changes that the log of a server lacks and that may do nothing there: whoever has them may lose them to its data."""
+        for row in self.situation.verdicts.unknown:
+            if row["why"] in PERHAPS_NO_EFFECT:
+                yield {**row, "position": row["from"], "operation": None, "target": None, "held_by": [row["server"]]}
 
     def _not_judged(self, origin: str, position: str) -> set[str]:
         """The servers of which nothing tells whether they have a change that no log has: nothing is promised from their data."""

@@ -11,7 +11,7 @@ What a repair does is a list of effects (`EFFECTS`); after each one everything t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -107,6 +107,7 @@ class Model:
     dead      origins that were forgotten everywhere: nobody will ever send them
     in_time   servers whose clock was set right
     more      there are servers of which nothing is known: what none of these holds, one of them may hold
+    failing   (supplier, consumer) of links that run only once somebody mends them: what comes over the others, comes before
     """
 
     lots: list[Lot]
@@ -119,6 +120,7 @@ class Model:
     dead: set[str] = field(default_factory=set)
     in_time: set[str] = field(default_factory=set)
     more: bool = False
+    failing: Collection[tuple[str, str | None]] = ()
 
     def __post_init__(self) -> None:
         lots, self.lots = self.lots, []
@@ -199,12 +201,14 @@ class Model:
             self.settle()
 
     def settle(self) -> None:
-        """Every link that runs sends what it has, until nothing moves any more."""
-        moved = True
-        while moved:
-            moved = False
-            for link in self.links:
-                moved |= self.session(link)
+        """Every link that runs sends what it has, until nothing moves any more; then those that fail, once they are mended."""
+        running = [link for link in self.links if (link.supplier, link.consumer) not in self.failing]
+        for links in (running, self.links) if self.failing else (self.links,):
+            moved = True
+            while moved:
+                moved = False
+                for link in links:
+                    moved |= self.session(link)
 
     def go_on(self) -> None:
         """What comes by itself: every server that makes changes makes one, as keep-alive updates and clients do.

@@ -61,10 +61,16 @@ class Ground(IntFlag):
     ENTRIES_LACK = auto()
 
 
+SKIPPED, NOTHING_THERE = "skipped", "nothing_there"
+"""The rule by which a server lacks a change that it refused and that is not sent again, and why it lacks nothing by that."""
 TWIN = "twin"
 """The rule by which it is not known whether a server has a change: it has one that did the same."""
 ENTRIES_LACK = "entries_lack"
 """The rule by which a change is missing that no log tells to be missing: the entries alone tell it."""
+UNCLEAR, PERHAPS_BACK, RENAMED_OTHERWISE, MAY_REPEAT = "unclear", "perhaps_back", "renamed_otherwise", "may_repeat"
+"""Rules by which it is not known whether a server that does not have a deletion or a renaming lacks anything."""
+PERHAPS_NO_EFFECT = frozenset({PERHAPS_BACK, RENAMED_OTHERWISE, MAY_REPEAT})
+"""Those by which its log lacks it: whoever has it may lose it to the data of that server."""
 
 
 class Rule(NamedTuple):
@@ -94,7 +100,7 @@ RULES = (
     # What such a line would prove, if it were of this suffix, may be either: presence as well as absence.
     Rule("unclear", UNKNOWN, "what speaks of it may be of another suffix, or of data replaced since", G.UNCLEAR),
     Rule("dropped", MISSING, "it took the change for one that it had, and did not apply it", G.DROPPED),
-    Rule("skipped", MISSING, "it refused the change, and the supplier went on without it", G.SKIPPED),
+    Rule(SKIPPED, MISSING, "it refused the change, and the supplier went on without it", G.SKIPPED),
     Rule(
         "cancelled",
         PRESENT,
@@ -120,6 +126,7 @@ RULES = (
 
 SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "logged_and_lost": "its log holds the change, but its entries do not show what it did",
+    NOTHING_THERE: "it refused the change, for it does not have what that removes: nothing is lacking",
     "superseded": "its entries carry later changes of the same attributes",
     "made_again": "no log holds it, and the same operation on the same entry was done again later: it may have done the same",
     "deleted_since": "it does not have the change, and its entry was deleted later wherever the change was: nothing is lacking",
@@ -300,6 +307,7 @@ class Proving:
     brought_back  the code of the message that tells that a deleted entry came back for its children; empty: there is none
     own_notes     those of them that no client writes: a change of nothing else is of no effect elsewhere
     notes_refused the code of the message by which a server says that it refuses such changes; empty: none does
+    took_nothing  the body of a modification, a result with which it was refused -> was there nothing of all that it removes?
     in_words      a result with which a change was refused -> its number and its words
     touched       the body of a modification -> the attributes that it names, in small letters
     renamed       target and rename of a change -> the name of the entry afterwards; empty: it does not tell
@@ -333,6 +341,7 @@ class Proving:
     brought_back: str = ""
     own_notes: frozenset[str] = frozenset()
     notes_refused: str = ""
+    took_nothing: Callable[[str, int], bool] = lambda body, result: False
     in_words: Callable[[int], str] = str
     touched: Callable[[str], frozenset[str]] = lambda body: frozenset()
     renamed: Callable[[str, str], str] = lambda target, rename: ""

@@ -41,6 +41,12 @@ def _detectors() -> Detectors:
     return DETECTORS
 
 
+def _without_data() -> Callable[..., dict[tuple[str, str | None], bool]]:
+    from workbench.systems.ds389.detectors.initialisations import without_data  # readers of files need no detectors
+
+    return without_data
+
+
 def _servers() -> Callable[..., Any]:
     from workbench.systems.ds389.live.servers import reach  # readers of files need no LDAP
 
@@ -115,6 +121,7 @@ SYSTEM = System(
     scenarios=_scenarios,
     pending=_pending,
     detectors=_detectors,
+    without_data=_without_data,
     codes=CODES,
     clock_levels=HEALTH_LEVELS,
     secrets=_secrets,

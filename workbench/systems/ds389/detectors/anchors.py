@@ -138,7 +138,7 @@ def _still_lost(situation: Situation, row: Row) -> bool:
 
 
 def _waits_for_it_alone(situation: Situation, row: Row) -> bool:
-    """True if the consumer of the pair waits for changes that its supplier has and that no running link would bring."""
+    """True if the consumer of the pair waits for changes of which its supplier has some, and that no running link would bring."""
     supplier, typed = situation.replica(row["supplier"], row["suffix"]), situation.topology.system.typed
     seen = supplier.seen() if supplier else {}
     lacks = [
@@ -151,7 +151,7 @@ def _waits_for_it_alone(situation: Situation, row: Row) -> bool:
         first, upto = typed(one["first"]) or "", typed(one["last"]) or ""
         mine = (key for key in lacks if situation.topology.system.origin_of(key) == one["origin"])
         without = max(one.get("lost") or 0, sum(first <= key <= upto for key in mine))
-        return (last(seen, one["origin"]) or "") >= upto and without < one["count"]
+        return (last(seen, one["origin"]) or "") >= first and without < one["count"]
 
     return any(
         (one["server"], one["suffix"]) == (row["consumer"], row["suffix"])

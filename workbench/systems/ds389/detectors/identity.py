@@ -52,10 +52,10 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 hosts.setdefault(host, {}).setdefault(row["origin"], row)
         shared = {origin for origins in hosts.values() if len(origins) > 1 for origin in origins}
         rejected = bool(wrong)
-        for origins in hosts.values():
+        for host, origins in hosts.items():
             if len(origins) > 1:
                 wrong.setdefault(f"one host under the replica IDs {', '.join(sorted(origins))}", []).extend(
-                    origins.values()
+                    {**row, "host": host} for row in origins.values()
                 )
         used = {one.origin for one in situation.topology.replicas if one.suffix == suffix}
         moment = wrong.keys() == {_NO_URL} and all(row["origin"] in used for row in wrong[_NO_URL])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, save_first
@@ -12,7 +13,7 @@ from workbench.fleet.topology import not_collected
 from workbench.model import Finding, counted, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
-from workbench.systems.ds389.detectors.silent import search_refused
+from workbench.systems.ds389.detectors.silent import empty_ones, refused_searches
 from workbench.systems.ds389.formats.directory import status_code
 from workbench.systems.ds389.logged.initialisations import (
     BrokenOff,
@@ -24,6 +25,7 @@ from workbench.systems.ds389.logged.initialisations import (
 )
 from workbench.systems.ds389.logged.lines import line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import initialise
+from workbench.systems.ds389.logged.refusals import full_at
 from workbench.systems.ds389.rules.ldap_results import in_words
 
 if TYPE_CHECKING:
@@ -39,19 +41,9 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
     """
     told_by_itself = broken_off(situation.case, situation.topology)
     yield from (_with_what_is_left(situation, _by_its_own_log(situation, one)) for one in told_by_itself)
-    own = {(one.server, one.suffix) for one in told_by_itself}
     statuses = situation.statuses()
-    refusing = {(found.server, found.suffix) for found in search_refused(situation)}
-    empty = left_unfilled(situation.case, situation.topology.links, statuses)
-    for (consumer, suffix), one in sorted(empty.items(), key=lambda item: (item[0][1] or "", item[0][0])):
-        replica = situation.replica(consumer, suffix)
-        unrelated = any(
-            row["unrelated"] and (row["consumer"], row["suffix"]) == (consumer, suffix) for row in situation.pairs
-        )
-        gone = unrelated or (replica and replica.empty) or (consumer, suffix) in refusing
-        aborted = one.outcome == ABORTED and gone
-        if (consumer, suffix) in own or (replica and replica.claims and not aborted):
-            continue
+    for (consumer, suffix), one in _unfilled(situation).items():
+        unrelated = _is_unrelated(situation, consumer, suffix)
         row = statuses[one.supplier, suffix, one.link]
         about: Any = {key: row.get(key) for key in ("file", "offset", "name")}
         about |= {key: row[key].isoformat() for key in ("init_started_at", "init_ended_at") if row.get(key)}
@@ -66,13 +58,69 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
             situation, one, who, _code(row["init_status"]), told
         )
         # Of one with data of its own UNRELATED_DATA is the root, and this is why. One that claims nothing has none to keep.
-        has_data = replica is not None and not replica.empty
-        found = replace(found, severity="warning", root="") if unrelated and has_data else found
+        found = (
+            replace(found, severity="warning", root="")
+            if unrelated and _has_data(situation, consumer, suffix)
+            else found
+        )
         yield _with_what_is_left(situation, found)
+
+
+def _unfilled(situation: Situation) -> dict[tuple[str, str | None], Initialisation]:
+    """Server and suffix -> the initialisation that broke off or did not begin, as the agreements that lead there tell."""
+    own = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
+    empty, refusing = (
+        left_unfilled(situation.case, situation.topology.links, situation.statuses()),
+        refused_searches(situation),
+    )
+    found = {}
+    for key, one in sorted(empty.items(), key=lambda item: (item[0][1] or "", item[0][0])):
+        replica = situation.replica(*key)
+        gone = _is_unrelated(situation, *key) or (replica and replica.empty) or key in refusing
+        whole = replica and replica.claims and not (one.outcome == ABORTED and gone)
+        if key not in own and not whole:
+            found[key] = one
+    return found
+
+
+def _is_unrelated(situation: Situation, consumer: str, suffix: str | None) -> bool:
+    """True if a pair of servers shows that the data of the consumer are of another beginning."""
+    return any(row["unrelated"] and (row["consumer"], row["suffix"]) == (consumer, suffix) for row in situation.pairs)
+
+
+def without_data(situation: Situation) -> dict[tuple[str, str | None], bool]:
+    """The servers and suffixes without data -> do they show that they have no entry? Of the others, data are gone or coming."""
+    broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
+    unfilled = _unfilled(situation)
+    aborted = {
+        key
+        for key, one in unfilled.items()
+        if one.outcome == ABORTED and not (_is_unrelated(situation, *key) and _has_data(situation, *key))
+    }
+    gone = {*broken, *aborted, *refused_searches(situation), *_being_filled(situation)}
+    return dict.fromkeys(gone, False) | dict.fromkeys(empty_ones(situation), True)
+
+
+def _has_data(situation: Situation, server: str, suffix: str | None) -> bool:
+    """True if the server shows positions of its own. One that claims nothing has no data to keep."""
+    replica = situation.replica(server, suffix)
+    return replica is not None and not replica.empty
 
 
 def initialisation_running(situation: Situation) -> Iterator[Finding]:
     """Replicas to which new data were coming when all was read, as their own logs or the agreements that lead to them tell."""
+    for (server, suffix), (by, log, began) in _being_filled(situation).items():
+        yield _with_what_is_left(situation, _running(server, suffix, by, log, began))
+
+
+_Sending = tuple["Link", Mapping[str, Any]]
+"""A link and what its agreement says."""
+
+
+def _being_filled(
+    situation: Situation,
+) -> dict[tuple[str, str | None], tuple[list[_Sending], BrokenOff | None, datetime | None]]:
+    """Server and suffix -> the links that fill it, what its own log says of it, and when it began."""
     offline = {(one.server, one.suffix): one for one in still_offline(situation.case, situation.topology)}
     statuses = situation.statuses()
     sending: dict[tuple[str, str | None], list[tuple[Link, Mapping[str, Any]]]] = {}
@@ -82,6 +130,7 @@ def initialisation_running(situation: Situation) -> Iterator[Finding]:
         if link.consumer and going_on:
             sending.setdefault((link.consumer, link.suffix), []).append((link, row))
     broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
+    found = {}
     for server, suffix in sorted({*offline, *sending} - broken, key=lambda key: (key[0], key[1] or "")):
         by, log = sending.get((server, suffix), []), offline.get((server, suffix))
         began = log.at if log else by[0][1].get("init_started_at")
@@ -92,31 +141,37 @@ def initialisation_running(situation: Situation) -> Iterator[Finding]:
         back = filled_at(session_logs(situation.case), server, suffix) if by else None
         if not log and began and back and back >= began:
             continue  # the agreement was read before it had ended, and the server tells that it has
-        what, at = suffix or "the suffix", f" at {began:%Y-%m-%d %H:%M:%S} UTC" if began else ""
-        whom = f" by {by[0][0].supplier}, over {by[0][0].name}" if len(by) == 1 else ""
-        proof = (
-            f"its errors log says that {what} went offline for that{at}, and does not say that it came back"
-            if log
-            else f"that began{at}, and the agreement says that it goes on"
-        )
-        told = [{key: row.get(key) for key in ("file", "offset", "name", "init_status")} for _, row in by]
-        running = Finding(
-            "INITIALISATION_RUNNING",
-            "warning",
-            f"{server} was being initialised{whom} when it was read: {proof}",
-            server=server,
-            suffix=suffix,
-            evidence=(*(line_shown(row, place) for row, place in (log.lines if log else ())), *told),
-            root=f"new data for {server} were arriving when it was read: it answers nobody for {what} until that ends",
-            fix=(
-                step(
-                    f"wait until it has ended, and collect again: the errors log of {server} says that {what} is coming online",
-                    f"until then {server} answers neither clients nor suppliers for {what}, and what it lacks nothing tells",
-                    "if that takes far longer than all data need, see nsds5replicaLastInitStatus of the agreement that fills it",
-                ),
+        found[server, suffix] = by, log, began
+    return found
+
+
+def _running(
+    server: str, suffix: str | None, by: Sequence[_Sending], log: BrokenOff | None, began: datetime | None
+) -> Finding:
+    what, at = suffix or "the suffix", f" at {began:%Y-%m-%d %H:%M:%S} UTC" if began else ""
+    whom = f" by {by[0][0].supplier}, over {by[0][0].name}" if len(by) == 1 else ""
+    proof = (
+        f"its errors log says that {what} went offline for that{at}, and does not say that it came back"
+        if log
+        else f"that began{at}, and the agreement says that it goes on"
+    )
+    told = [{key: row.get(key) for key in ("file", "offset", "name", "init_status")} for _, row in by]
+    return Finding(
+        "INITIALISATION_RUNNING",
+        "warning",
+        f"{server} was being initialised{whom} when it was read: {proof}",
+        server=server,
+        suffix=suffix,
+        evidence=(*(line_shown(row, place) for row, place in (log.lines if log else ())), *told),
+        root=f"new data for {server} were arriving when it was read: it answers nobody for {what} until that ends",
+        fix=(
+            step(
+                f"wait until it has ended, and collect again: the errors log of {server} says that {what} is coming online",
+                f"until then {server} answers neither clients nor suppliers for {what}, and what it lacks nothing tells",
+                "if that takes far longer than all data need, see nsds5replicaLastInitStatus of the agreement that fills it",
             ),
-        )
-        yield _with_what_is_left(situation, running)
+        ),
+    )
 
 
 def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
@@ -129,8 +184,12 @@ def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
         )
         found = replace(
             found,
-            summary=f"{found.summary}; its access log shows {counted(len(gone))}, {ends}, that no server has",
-            root=f"{found.root}; {counted(len(gone))} of {found.server} went with the old data" if found.root else "",
+            summary=f"{found.summary}; its access log shows {counted(len(gone))}, {ends}, that no other collected server "
+            "has",
+            root=f"{found.root}; {counted(len(gone))} of {found.server} went with the old data, and no other collected server "
+            f"has {'it' if len(gone) == 1 else 'them'}"
+            if found.root
+            else "",
             fix=(*found.fix, again),
         )
     if only := claimed_alone(situation, found.server, found.suffix):
@@ -160,6 +219,8 @@ def _by_its_own_log(situation: Situation, one: BrokenOff) -> Finding:
     broke = f"new data for {one.server} did not arrive whole{at}"
     ways = best_links_to(situation, one.server, one.suffix)
     suffix = one.suffix or "SUFFIX"
+    full = full_at(situation.case, one.server, one.at)
+    room = "give it more room, then " if full else ""
     how = (
         f" from {ways[0].supplier}, {initialise(ways[0].supplier, suffix, ways[0].name)}"
         if ways
@@ -169,16 +230,17 @@ def _by_its_own_log(situation: Situation, one: BrokenOff) -> Finding:
         "INITIALISATION_ABORTED",
         "error",
         f"{broke}: its errors log says that {suffix} went offline for it and that the import failed, and not that it came back. "
-        "Its old data is gone; what its RUV and its changelog say is of before",
+        f"Its old data is gone; what its RUV and its changelog say is of before{f'. By the same log {full}' if full else ''}",
         server=one.server,
         suffix=one.suffix,
         evidence=tuple(line_shown(row, place) for row, place in one.lines),
         root=f"{broke}: {one.server} has to be initialised again",
         fix=(
             step(
-                f"initialise {one.server}{how}",
+                f"{room}initialise {one.server}{how}",
                 f"until then {one.server} answers neither clients nor suppliers for {suffix}",
-                "find out first why that ended; an initialisation whose supplier was stopped begins again when that one starts",
+                f"{'' if full else 'find out first why that ended; '}an initialisation whose supplier was stopped begins again "
+                "when that one starts",
             ),
         ),
     )

@@ -12,8 +12,9 @@ Row = Mapping[str, Any]
 
 
 def element_shown(row: Row) -> dict[str, Any]:
-    """An element of a vector as evidence."""
-    return {key: row[key] for key in ("server", "origin", "file", "offset", "raw", "problem")}
+    """An element of a vector as evidence; `host` where that stands in several."""
+    about = {key: row[key] for key in ("server", "origin", "file", "offset", "raw", "problem")}
+    return about | ({"host": row["host"]} if row.get("host") else {})
 
 
 def suffix_of_link(situation: Situation, server: str, link: str | None) -> str | None:

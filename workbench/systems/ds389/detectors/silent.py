@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
@@ -16,8 +17,8 @@ NO_ANSWER = "no answer within the time-out"
 _AT_THE_END, _NO_CONNECTION = "read again at the end: ", "no connection: "
 """What it writes down of one that it had read and could not reach when all were read."""
 _SEARCH = re.compile(r"the search below (?P<base>.+?) was refused, (?P<said>\S+ \((?P<code>\d+)\))")
-_NO_RIGHT = ("8", "50")
-"""Results that tell of whoever asked, and not of the data."""
+_NO_RIGHT, _NOT_THERE = ("8", "50"), "32"
+"""Results that tell of whoever asked, and not of the data; and that of an entry that is not there."""
 
 
 def no_answer_in_time(situation: Situation) -> Iterator[Finding]:
@@ -69,34 +70,53 @@ def stopped_meanwhile(situation: Situation) -> Iterator[Finding]:
         )
 
 
+Refusal = tuple[str, str, datetime]
+"""The result, the note of `collect`, and when the server was read."""
+
+
+def refused_searches(situation: Situation) -> dict[tuple[str, str | None], Refusal]:
+    """Server and suffix -> how the server refused to show its data; one that claims nothing and shows no entry is just empty."""
+    return {key: refusal for key, (refusal, empty) in situation.once(_refusals).items() if not empty}
+
+
+def empty_ones(situation: Situation) -> set[tuple[str, str | None]]:
+    """The servers and suffixes that claim nothing and do not even have the entry of the suffix."""
+    return {key for key, (_, empty) in situation.once(_refusals).items() if empty}
+
+
+def _refusals(situation: Situation) -> dict[tuple[str, str | None], tuple[Refusal, bool]]:
+    spelled, found = situation.topology.system.spelled, dict[tuple[str, str | None], tuple[Refusal, bool]]()
+    for reading in situation.topology.readings:
+        for text in reading.failed:
+            if not (said := _SEARCH.search(text)) or said["code"] in _NO_RIGHT:
+                continue
+            if replica := situation.replica(reading.server, suffix := spelled(said["base"])):
+                empty = replica.empty and said["code"] == _NOT_THERE
+                found[reading.server, suffix] = (said["said"], text, reading.began), empty
+    return found
+
+
 def search_refused(situation: Situation) -> Iterator[Finding]:
     """A server that refused to be searched for its data: while these are replaced, and where they are gone, it answers so."""
-    spelled = situation.topology.system.spelled
-    for one in situation.topology.readings:
-        for text in one.failed:
-            said = _SEARCH.search(text)
-            if not said or said["code"] in _NO_RIGHT or situation.replica(one.server, spelled(said["base"])) is None:
-                continue
-            suffix = spelled(said["base"])
-            yield Finding(
-                "SEARCH_REFUSED",
-                "error",
-                f"{one.server} refused a search of its data of {suffix} with {said['said']}: they are being replaced, or "
-                "they are gone, as after an initialisation that broke off. Until it shows them it sends nothing, takes nothing, "
-                "and can fill no other server, whatever its vector claims",
-                server=one.server,
-                suffix=suffix,
-                evidence=({"server": one.server, "text": text, "at": one.began.isoformat()},),
-                root=f"a search of the data of {one.server} ({suffix}) was refused, {said['said']}: they may be gone",
-                fix=(
-                    step(
-                        f"read the end of the errors log of {one.server}: if data come in, wait until it says that {suffix} is "
-                        "coming online, and collect again; if an import or a filling failed, it has to be initialised from a "
-                        "server that has all data",
-                        "an import or an initialisation throws away the old data before the new data are there",
-                        f"first copy the database folder of {one.server}: its changelog may hold changes that no other server "
-                        f"has. Initialise nothing from {one.server}",
-                    ),
+    for (server, suffix), (said, text, at) in refused_searches(situation).items():
+        yield Finding(
+            "SEARCH_REFUSED",
+            "error",
+            f"{server} refused a search of its data of {suffix} with {said}: they are being replaced, or "
+            "they are gone, as after an initialisation that broke off. Until it shows them it sends nothing, takes nothing, "
+            "and can fill no other server, whatever its vector claims",
+            server=server,
+            suffix=suffix,
+            evidence=({"server": server, "text": text, "at": at.isoformat()},),
+            root=f"a search of the data of {server} ({suffix}) was refused, {said}: they may be gone",
+            fix=(
+                step(
+                    f"read the end of the errors log of {server}: if data come in, wait until it says that {suffix} is "
+                    "coming online, and collect again; if an import or a filling failed, it has to be initialised from a "
+                    "server that has all data",
+                    "an import or an initialisation throws away the old data before the new data are there",
+                    f"first copy the database folder of {server}: its changelog may hold changes that no other server "
+                    f"has. Initialise nothing from {server}",
                 ),
-            )
-            break
+            ),
+        )

@@ -110,11 +110,14 @@ def _initialised(entry: Entry) -> Row:
             sentence = status["message"]
     except (ValueError, RecursionError):
         pass  # damaged: the sentence beside it remains
+    began, ended = (generalized_time(entry.text(f"nsds5replicaLastInit{end}")) for end in ("Start", "End"))
+    # One that ended has no request any more, or one that was left over.
+    asked = entry.text("nsds5BeginReplicaRefresh") is not None and not (began and ended and ended > began)
     return {
-        "init_started_at": generalized_time(entry.text("nsds5replicaLastInitStart")),
-        "init_ended_at": generalized_time(entry.text("nsds5replicaLastInitEnd")),
+        "init_started_at": began,
+        "init_ended_at": ended,
         "init_status": clean(sentence) if sentence else None,
-        "init_outcome": outcome_of(sentence, entry.text("nsds5BeginReplicaRefresh") is not None),
+        "init_outcome": outcome_of(sentence, asked),
     }
 
 

@@ -102,7 +102,7 @@ def _offline(case: Case, shown: Topology) -> Iterator[tuple[BrokenOff, bool]]:
         for suffix, went_at in offline.items():
             last = broke.get(suffix, went_at)
             lines = (went_at, last) if suffix in broke else (went_at,)
-            if (log.server, suffix) in known:
+            if {(log.server, suffix), (log.server, None)} & known:  # of one that could not be read its log alone tells
                 yield BrokenOff(log.server, suffix, last[1].at, lines), suffix in broke
 
 

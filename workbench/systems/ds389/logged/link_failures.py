@@ -41,7 +41,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
 from workbench.systems.ds389.logged.closed_links import not_in_session, status_shown
-from workbench.systems.ds389.logged.initialisations import filled_at, left_unfilled
+from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, last_start, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.refusals import (
@@ -51,6 +51,7 @@ from workbench.systems.ds389.logged.refusals import (
     READ_ONLY,
     closed_with,
     no_room,
+    of_data,
     reason_for_53,
     refused_by,
     said_at,
@@ -109,8 +110,6 @@ _WRONG = re.compile(r"LDAP error 49\b")
 _BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
-_NOT_OF_DATA = (3, 8, 10, 11, 50, 51, 52, 53, 80)
-"""Results by which a server refuses a change for what it does or allows at the moment, and not for what its data are."""
 
 
 def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
@@ -213,8 +212,8 @@ class _Failing:
     no_anchor: bool = False
     """True if its last session found no record of its anchor."""
     full: str = ""
-    of_data: bool = False
     """What is full at the consumer, so that it refuses changes."""
+    of_data: bool = False
     said: tuple[Mapping[str, str], ...] = ()
     """What its log says just before it refuses one."""
     schema: list[str] = field(default_factory=list)
@@ -222,9 +221,9 @@ class _Failing:
 
     @property
     def ended(self) -> datetime | None:
-        """When its last session ended; a failure leaves that as it was."""
+        """When its last session ended, or began that goes on; a failure leaves that as it was."""
         ended: datetime | None = self.row.get("ended_at")
-        return ended
+        return ended or last_success(self.row)
 
     def is_new(self, place: Place) -> bool:
         """False for a line about the time before its last session ended."""
@@ -409,7 +408,7 @@ def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
             del before[name][:-1]
     for name, lines in sorted(stopped.items()):
         link, row = named[name]
-        at, ended = lines[-1][1].at, row.get("ended_at")
+        at, ended = lines[-1][1].at, row.get("ended_at") or last_success(row)
         # Switched off and on again, or a session since: then the log is the older word.
         if "agreement disabled" in (row.get("status") or "") or at is None or (ended and ended >= at):
             continue
@@ -593,5 +592,5 @@ def _refusing(
     one.said, one.full = said, no_room(said)
     if one.full:
         return Cause(REFUSED, error, f"{what}: {one.full}", f"{one.full.removeprefix('its ')} there")
-    one.of_data = bool(said) and error not in _NOT_OF_DATA
+    one.of_data = of_data(error, said)
     return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -33,6 +34,12 @@ _SCHEMA, _BACKTRACE = "schema_violation", "slapi_log_backtrace"
 DATABASE_FULL, DISK_FULL = "its database is full", "its disk is full"
 _FULL = {"MDB_MAP_FULL": DATABASE_FULL, "No space left on device": DISK_FULL, "No enough space left": DISK_FULL}
 """What an errors log says, and what that means."""
+_OF_DATA = (16, 17, 19, 20, 21, 32, 64, 65, 66, 67, 68, 69)
+"""Results by which a server refuses a change for what its data and its schema are."""
+_NOT_FOUND = ("(-12797)", "(-30988)", "(-30798)")
+"""What a line of its errors log has that tells of an entry that is not there."""
+_BROKEN = re.compile(r"libdb|BDB\d{4}|MDB_(?!NOTFOUND)|database error|[Ii]nput/output|[Ll]ock table|dblayer")
+"""What it has that tells of its database, which a filling does not mend."""
 
 
 def reason_for_53(
@@ -145,6 +152,22 @@ def no_room(said: Iterable[Mapping[str, str]]) -> str:
     """What is full, if the server says so; empty: it does not."""
     lines = [quote["text"] for quote in said]
     return next((full for sign, full in _FULL.items() if any(sign in line for line in lines)), "")
+
+
+def full_at(case: Case, server: str, moment: datetime | None) -> str:
+    """What was full at a server, as its errors log says within a minute before; empty: it does not say that of anything."""
+    if moment is None:
+        return ""
+    where = (pc.field("server") == server) & (pc.field("severity") == "error")
+    where &= (pc.field("at") > moment - timedelta(minutes=1)) & (pc.field("at") <= moment)
+    return no_room({"text": row["text"] or ""} for row in _rows(case, "messages", ["text"], where))
+
+
+def of_data(error: int, said: Iterable[Mapping[str, str]]) -> bool:
+    """True if a server refuses a change for what its data or its schema are, as it says itself: other data would end that."""
+    lines = [quote["text"] for quote in said]
+    tells = bool(lines) and (error in _OF_DATA or any(sign in line for line in lines for sign in _NOT_FOUND))
+    return tells and not any(map(_BROKEN.search, lines))
 
 
 def refused_by(

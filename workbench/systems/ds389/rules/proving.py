@@ -150,6 +150,7 @@ def _unended(messages: Iterable[Mapping[str, Any]]) -> Iterator[Reset]:
 _OF_THE_WRITER = frozenset(
     {"modifiersname", "modifytimestamp", "internalmodifiersname", "internalcreatorsname", "entryusn"}
 )
+_NO_SUCH_ATTRIBUTE = 16
 _KEEP_ALIVE = re.compile(r"cn=repl keep alive \d+\s*,", re.IGNORECASE)
 _VERBS = ("add", "delete", "replace", "increment")
 
@@ -237,6 +238,23 @@ def touched(body: str) -> frozenset[str]:
     return frozenset(name.lower() for name in modified(body)) - _OF_THE_WRITER
 
 
+def took_nothing(body: str, result: int) -> bool:
+    """True if a modification removes an attribute, or one value of it, does nothing else, and was refused as that is not there.
+
+    >>> took_nothing("delete: memberOf\\n-\\nreplace: modifiersName\\nmodifiersName: cn=x\\n-", 16)
+    True
+    >>> took_nothing("delete: mail\\nmail: a@x\\nmail: b@x\\n-", 16)
+    False
+    """
+    groups = [group.split("\n") for group in re.split(r"(?m)^-\n?", body.replace("\n ", "")) if group.strip()]
+    done = [
+        (start[1].lower(), sum(bool(line) for line in lines))
+        for lines in groups
+        if (start := MODIFICATION.match(lines[0])) and start[2].lower() not in _OF_THE_WRITER
+    ]
+    return result == _NO_SUCH_ATTRIBUTE and len(done) == 1 and done[0][0] == "delete" and done[0][1] <= 2
+
+
 def rename_words(rename: str) -> dict[str, str]:
     """What a record says of a renaming: newrdn, deleteoldrdn, and the new parent."""
     return dict(line.split(": ", 1) for line in rename.replace("\n ", "").split("\n") if ": " in line)
@@ -255,6 +273,7 @@ def renamed(target: str, rename: str) -> str:
 
 
 PROVING = Proving(
+    took_nothing=took_nothing,
     goes_on=skipped_for_good,
     reset_codes=frozenset(
         {

@@ -1,0 +1,29 @@
+"""What mends changes that a server lacks although its log goes on behind them, where servers keep such a log of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+
+def missed_of_copy(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
+    """Why changes do not come that a copy goes on behind, what mends it, why, and what to beware of."""
+    return (
+        "its log goes on behind them",
+        f"{situation.topology.system.refill} {server} from a copy of {where}, which is shut down cleanly for the time of copying",
+        "what follows was applied to pages that lack them: nothing that is written later mends that",
+        "read the logs once more before: a dump that was cut or put together wrong looks the same",
+    )
+
+
+def missed_of_stream(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
+    """The same of what a log of transactions goes on behind."""
+    refill = situation.topology.system.refill
+    return (
+        "its log goes on behind them",
+        f"apply them whole on {server} from the log of {where}, in the order of commits, or {refill} {server} from there",
+        "nothing will ever send them: a replica asks for what follows the last transaction that it has",
+        "rows that were changed since may stand otherwise there: compare them before",
+    )
