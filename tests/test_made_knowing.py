@@ -146,7 +146,7 @@ def test_an_entry_that_is_added_below_a_deleted_one_brings_it_back(second: int, 
 
 
 def test_whoever_has_what_a_log_lacks_does_not_lose_it_unsaved(tmp_path: Path) -> None:
-    """The deletion of s1 may do nothing on s2, whose log does not have it; s1 lacks a change of s2."""
+    """The deletion by s1 is missing in the log of s2 and may have no effect there; a change by s2 is missing on s1."""
     ruv, base = elements(claims(r1=(1, 3620), r2=(1, 3610))), changelog([csn(1, 1)])
     lost = logged(csn(100, 2), 7, "uid=carl,ou=people", "replace: sn\nsn: c\n-\n")
     end = "".join(logged(csn(3600 + 10 * own, 3 - own), 9, ELSE, "replace: sn\nsn: y\n-\n") for own in (1, 2))

@@ -1,4 +1,4 @@
-"""From whom a server may be filled: never from one without data, and never before the source has what the server keeps."""
+"""Sources of an initialisation: never a server without data, and never before the source has every change to keep."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def advice(found: dict[str, Any]) -> Iterator[str]:
 
 
 def two(lost: str) -> Files:
-    """s1 lacks one change that the log of s2 has."""
+    """One change in the log of s2 is missing on s1."""
     both = [*(csn(second, 1) for second in range(10)), *(csn(second, 2) for second in (1, 2))]
     files: Files = dict(pair_of_servers(9, 9))
     files["s1.changelog.ldif"] = changelog([made for made in both if made != lost], own_entries=True)
@@ -126,7 +126,7 @@ def site(repair: Repair, tmp_path: Path) -> MemorySite:
 def test_a_source_has_what_the_server_keeps_before_it_fills_it(
     there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A step before may have filled the source with data that lack it: then it has yet to come from others."""
+    """An earlier step may have initialised the source with data without these changes: other servers still have to send them."""
     monkeypatch.setattr(hands, "ARRIVES", 0)
     repair = initialise()
     (number,) = (at for at, step in enumerate(repair.plan.steps) if step.repair == "initialise")

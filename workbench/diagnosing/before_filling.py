@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def source_first(situation: Situation, source: str, suffix: str | None, server: str) -> Iterator[Mapping[str, Any]]:
-    """What comes before a server fills this one that waits itself for changes which no session brings."""
+    """The step before a source initialises this server, where no session delivers the changes that the source waits for."""
     waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
     stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
     if write_again_first(situation, source, suffix) or holders_of_waits(situation, source, suffix) == [server]:

@@ -110,7 +110,7 @@ def names_of(rows: Sequence[Row]) -> list[str]:
         alike.setdefault(row["name"], []).append(row)
 
     def called(row: Row) -> str:
-        suppliers, suffixes = ({one.get(key) for one in alike[row["name"]]} for key in ("supplier", "suffix"))
+        suppliers, suffixes = ({link.get(key) for link in alike[row["name"]]} for key in ("supplier", "suffix"))
         by = f" of {row['supplier']}" if len(suppliers) > 1 and row.get("supplier") else ""
         return f"{row['name']}{by}" + (f" of {row['suffix']}" if len(suffixes) > 1 and row["suffix"] else "")
 

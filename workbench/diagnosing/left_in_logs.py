@@ -106,10 +106,10 @@ def _with_effect(
     parts = evidence.case.parts("changes", replica.log) if replica.log else []
     others = {other.server for other in _others(evidence, replica)}
     telling = [
-        (some, server)
-        for some in contents
-        for server in others.intersection(one.server for one in some.alike.replicas)
-        if some.suffix == replica.suffix
+        (group, server)
+        for group in contents
+        for server in others.intersection(other.server for other in group.alike.replicas)
+        if group.suffix == replica.suffix
     ]
     while some := [*islice(keys, _AT_ONCE)]:
         about: dict[str, Mapping[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""What mends changes that a server lacks although its log goes on behind them, where servers keep such a log of their own."""
+"""Repairs for missing changes in systems whose servers keep their own log, and whose log continues after the changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Sessions that would pass over changes for good: their supplier does not have them, and sends later ones of the same origin.
+"""Sessions that would skip changes for good: the supplier does not have them, and sends later ones of the same origin.
 
-b waits for 4 of origin 3, the last of them of 14:13:37; c lacks the first 3    b's vector moves past these 3
-r waits for 14 of a; the changelog of h was made anew since the 7th of them     r's vector moves past 7
+b waits for 4 changes of origin 3, the last from 14:13:37; the first 3 are missing on c    b's vector moves past these 3
+r waits for 14 changes of a; h recreated its changelog after the 7th                       r's vector moves past 7
 """
 
 from __future__ import annotations
