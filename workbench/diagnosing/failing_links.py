@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +43,11 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
         if pair and pair["unrelated"]:
             continue  # UNRELATED_DATA says it of both servers
         if pair and failure.reason in (*TRANSIENT, SCHEDULE_CLOSED):
-            # What other links bring does not wait for a schedule to open.
-            pair = {**pair, "to_send": _lacked(situation, pair, alone=failure.reason == SCHEDULE_CLOSED)}
+            # What other links bring does not wait for a schedule to open, nor for its turn at a consumer that they keep busy.
+            busy = failure.reason == BUSY
+            without = _failing_suppliers(situation, link.consumer, link.suffix) if busy else frozenset()
+            alone = busy or failure.reason == SCHEDULE_CLOSED
+            pair = {**pair, "to_send": _lacked(situation, pair, alone, without)}
         waiting = sum(one["count"] for one in pair["to_send"].values()) if pair else None
         read = readings.get(link.supplier)
         oldest = _oldest(situation, pair, read or newest.get(link.supplier))
@@ -132,16 +135,17 @@ def waiting_behind(situation: Situation, link: Link) -> tuple[int | None, str]:
     return waiting, f"; {_behind(situation, link, pair, waiting, None)}" if waiting else ""
 
 
-def _lacked(situation: Situation, pair: Row, alone: bool = False) -> dict[str, Row]:
+def _lacked(situation: Situation, pair: Row, alone: bool = False, without: Set[str] = frozenset()) -> dict[str, Row]:
     """Of what a session would send, what the consumer waits for: some changes are sent, and taken by no server.
 
-    Of what it waits for the supplier may have a part only. `alone`: what no other link that runs would bring.
+    Of what it waits for the supplier may have a part only. `alone`: what no other link that runs would bring; a link that is
+    busy for the moment counts as running, unless `without` names its supplier.
     """
     waits = {
         row["origin"]: row
         for row in situation.verdicts.pending
         if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
-        if not alone or not (row["suppliers"] or row.get("through"))
+        if not alone or not {*row["suppliers"], *(row.get("through") or ())} - without
     }
     return {
         origin: {
@@ -233,9 +237,7 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
     }
     them = "them" if many else "it"
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
-    failing = {
-        link.supplier for link in situation.topology.links if (link.consumer, link.suffix) == to and link.failure
-    }
+    failing = _failing_suppliers(situation, *to)
     ways = [[name for name in row["suppliers"] if name != pair["supplier"] and name not in failing] for row in waits]
     if not waits or len(waits) < len(pair["to_send"]):
         return ""
@@ -247,6 +249,14 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
         through = sorted({name for way, row in zip(ways, waits, strict=True) for name in way or row["through"]})
         return f"; over links that run {'they come' if many else 'it comes'} through {_listed(through, 'or')}"
     return ""
+
+
+def _failing_suppliers(situation: Situation, consumer: str | None, suffix: str | None) -> frozenset[str]:
+    """The servers of which a link to a consumer fails."""
+    to = consumer, suffix
+    return frozenset(
+        link.supplier for link in situation.topology.links if (link.consumer, link.suffix) == to and link.failure
+    )
 
 
 # --- in a headline, and in other findings

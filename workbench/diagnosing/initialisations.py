@@ -6,6 +6,10 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.engine.rows import rows_where
 from workbench.rules.initialisations import ABORTED, SUCCEEDED
 
 if TYPE_CHECKING:
@@ -17,8 +21,8 @@ Told = list[tuple[str, datetime, datetime]]
 
 
 def initialisations(evidence: Evidence, replica: Replica) -> Told:
-    """Those that succeeded, or of which nothing tells how they ended."""
-    return _told(evidence, replica, (SUCCEEDED, None))
+    """Those that succeeded, or of which nothing tells how they ended: by the links, and by the logs of their suppliers."""
+    return sorted({*_told(evidence, replica, (SUCCEEDED, None)), *_logged(evidence, replica)}, key=lambda one: one[1])
 
 
 def broken_off(evidence: Evidence, replica: Replica) -> Told:
@@ -26,12 +30,46 @@ def broken_off(evidence: Evidence, replica: Replica) -> Told:
     return _told(evidence, replica, (ABORTED,))
 
 
-def _told(evidence: Evidence, replica: Replica, outcomes: Collection[str | None]) -> Told:
-    to_here = {
+def _leading_to(evidence: Evidence, replica: Replica) -> set[tuple[str, str]]:
+    """Supplier and name of the links that lead to a replica."""
+    return {
         (link.supplier, link.name)
         for link in evidence.shown.links
         if link.consumer == replica.server and link.suffix == replica.suffix
     }
+
+
+def _logged(evidence: Evidence, replica: Replica) -> Told:
+    """Those that the logs of suppliers tell of from begin to end: a link forgets its last one when the supplier restarts.
+
+    Such a line names the link alone: of a name that links of two suffixes bear it tells nothing.
+    """
+    proving = evidence.shown.proving
+    if not proving.sends_whole:
+        return []
+    others = {(link.supplier, link.name) for link in evidence.shown.links if link.suffix != replica.suffix}
+    names = _leading_to(evidence, replica) - others
+    where = pc.field("code").isin(pa.array([proving.sends_whole, proving.sent_whole])) & pc.field("at").is_valid()
+    found = set()
+    for supplier in sorted({supplier for supplier, _ in names}):
+        # A log that is collected again begins with the lines that it had before.
+        rows = {
+            (row["at"], row["link"], row["code"])
+            for part in evidence.parts("messages", supplier)
+            for row in rows_where([part], ["at", "code", "link"], where).to_pylist()
+            if (supplier, row["link"]) in names
+        }
+        began: dict[str, datetime] = {}
+        for at, link, code in sorted(rows):
+            if code == proving.sends_whole:
+                began[link] = at
+            elif link in began:
+                found.add((supplier, began.pop(link), at))
+    return sorted(found, key=lambda one: one[1])
+
+
+def _told(evidence: Evidence, replica: Replica, outcomes: Collection[str | None]) -> Told:
+    to_here = _leading_to(evidence, replica)
     known = {one.snapshot for one in evidence.inputs}
     found = {
         (row["server"], row["init_started_at"], row["init_ended_at"])

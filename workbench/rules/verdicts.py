@@ -294,6 +294,8 @@ class Proving:
     remembers_cleaned  parts of the program: where one of these writes that message, the server drops what is of the origin
     forgets_cleaned    codes of messages that tell of the end of that: of a stop, or of a start
     started       the code of the message by which a server tells that it starts; empty: it does not
+    sends_whole   the code of the message by which a supplier tells that it begins to fill another one; empty: it does not
+    sent_whole    the code of the one that tells that it has sent all
     log_written   the code of the message that tells when the log was written out; empty: there is none
     modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
     idle          the target of a change -> does it carry nothing that anybody stored? Whether it is there then matters to nobody
@@ -329,6 +331,8 @@ class Proving:
     remembers_cleaned: frozenset[str] = frozenset()
     forgets_cleaned: frozenset[str] = frozenset()
     started: str = ""
+    sends_whole: str = ""
+    sent_whole: str = ""
     log_written: str = ""
     idle: Callable[[str], bool] = lambda target: False
     beginning: Callable[[str], str] = str
