@@ -15,6 +15,7 @@ from test_thrown_away import folder
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.incident import Incident
+from workbench.diagnosing.initialisations import initialisations
 from workbench.repairs.planning import plan
 from workbench.report.making import pseudonyms_of, redacted_report
 from workbench.rules.initialisations import ABORTED, FAILED, SUCCEEDED, Initialisation, unfilled
@@ -24,6 +25,7 @@ from workbench.systems.ds389.rules.initialisations import outcome_of
 BROKE_OFF = "Error (-11) connection error: Unknown connection error (-11) - Total update aborted"
 NOT_BEGUN = "Error (-1) - LDAP error: Can't contact LDAP server - no response received"
 WHOLE = "Error (0) Total update succeeded"
+LINK = 's2-to-s1" (localhost:38901)'
 NO_CONNECTION = "Error (-1) Problem connecting to replica - LDAP error: Can't contact LDAP server (connection error)"
 
 
@@ -177,6 +179,35 @@ def test_only_one_that_succeeded_brought_whole_data(status: str, kind: str | Non
     situation = situation_of(case_of(tmp_path, files))[0]
     resets = [one.kind for one in situation.verdicts.resets["s1", "dc=example,dc=com"] if one.began.second == 32]
     assert resets == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize(
+    ("about", "lines", "by"),
+    [
+        ("it began and ended", ("Beginning", "Finished"), "s2"),
+        ("it began", ("Beginning",), None),
+        ("it did not end before the next one began", ("Beginning", "Beginning"), None),
+        ("the log begins in the middle of it", ("Finished",), None),
+    ],
+)
+def test_a_supplier_that_was_restarted_tells_by_its_log_whom_it_filled(
+    about: str, lines: tuple[str, ...], by: str | None, tmp_path: Path
+) -> None:
+    """Its agreement forgot it: `nsds5replicaLastInitStart` is 1970 again."""
+    files = folder(None)
+    files["s2.errors.log"] = "".join(
+        plain_line(
+            20 + at, f'INFO - NSMMReplicationPlugin - repl5_tot_run - {word} total update of replica "agmt="cn={LINK}".'
+        )
+        for at, word in enumerate(lines)
+    )
+    situation = situation_of(case_of(tmp_path, files))[0]
+    replica = next(one for one in situation.topology.replicas if one.server == "s1")
+    (contents,) = situation.verdicts.contents
+    found = initialisations(contents.evidence, replica)
+    assert [supplier for supplier, _, _ in found] == ([by] if by else []), about
+    resets = [one.kind for one in situation.verdicts.resets["s1", "dc=example,dc=com"] if one.began.second == 32]
+    assert resets == ([TOTAL] if by else []), about
 
 
 @pytest.mark.parametrize(

@@ -413,6 +413,17 @@ def test_what_ends_by_itself_is_found_only_after_minutes(sentence: str, tmp_path
     assert "on the way to s2" in headline(found)
 
 
+def test_a_link_that_finds_its_consumer_busy_is_no_finding_where_another_one_brings_all(tmp_path: Path) -> None:
+    """s3 has it all and feeds s2: that is what keeps s2 busy."""
+    files = mesh(BUSY, line(900, "INFO - main - x"))
+    files["s3.changelog.ldif"] = files["s1.changelog.ldif"]
+    files["s3.replica.ldif"] = replica(3, elements(claims(r1=(1, 9))))
+    for at, sentence in enumerate((FINE, BUSY)):
+        files["s3.agreements.ldif"] = with_status(agreement("also-to-s2", 38902), told(sentence, ended=4000))
+        found = of("LINK_FAILING", findings(tmp_path / str(at), files))
+        assert {one["link"] for one in found} == (set() if sentence == FINE else {"to-s2", "also-to-s2"})
+
+
 def test_a_login_that_succeeds_later_heals_the_link(tmp_path: Path) -> None:
     healed = mesh(NO_CONNECTION, bind_failed(9, "-1 (Can't contact LDAP server)") + bind_resumed(12))
     assert not of("LINK_FAILING", findings(tmp_path / "healed", healed))
