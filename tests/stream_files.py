@@ -95,11 +95,18 @@ def history(seed: int, transactions: int = 25) -> list[Sent]:
     return source.log
 
 
+def name_source(folder: Path, file: str, origin: str = "1") -> None:
+    """Have a person name the server of a log as the source of an origin."""
+    about = f"servers:\n- name: {file.partition('.')[0]}\n  origin: '{origin}'\n  files: [{file}]\n"
+    (folder / "case.yaml").write_text(about, encoding="utf-8")
+
+
 def case_of_logs(folder: Path, **logs: bytes) -> Case:
-    """A case of servers with these logs."""
+    """A case of servers with these logs; a person named the first as the source."""
     (folder / "now").mkdir(parents=True)
     for server, data in logs.items():
         (folder / "now" / f"{server}.log").write_bytes(data)
+    name_source(folder / "now", f"{next(iter(logs))}.log")
     case = Case.create(folder / "case")
     case.load([folder / "now"])
     return case

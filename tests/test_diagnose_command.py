@@ -84,7 +84,8 @@ def test_what_a_session_would_send_is_told(behind: Path) -> None:
 def test_json_csv_and_text_tell_the_same(behind: Path, tmp_path: Path) -> None:
     found = diagnosed(behind)
     assert set(found) == {
-        "schema", "case", "servers", "links", "not_collected", "pairs", "missing", "stranded", "pending", "unknown", "findings",
+        "schema", "case", "servers", "links", "not_collected", "pairs", "missing", "stranded", "errant", "pending", "unknown",
+            "findings",
         "floors", "tombstones", "streams", "fleet", "appliers", "transactions", "trees", "coverage", "rejects", "run",
     }  # fmt: skip
     assert (found["schema"], found["case"]) == (1, {"name": "now", "system": "ds389", "snapshots": ["now"]})

@@ -14,6 +14,7 @@ import pytest
 from drizzle_samples import SAMPLES as STREAMS
 from drizzle_samples import expected, record
 from drizzle_samples import sample as bytes_of
+from stream_files import name_source
 from stream_samples import log_of, records
 
 from workbench.cases.case import Case
@@ -45,11 +46,13 @@ LOGS = [name for name, answer in expected().items() if "transactions" in answer 
 
 
 def case_of(folder: Path, logs: Mapping[str, bytes]) -> Case:
-    """A case of logs, by the name of the file."""
+    """A case of logs, by the name of the file; a person named the primary as the source, or `a`, if there is one."""
     collected = folder / "collected"
     collected.mkdir()
     for name, data in logs.items():
         (collected / name).write_bytes(data)
+        if name.startswith(("primary", "a.")):
+            name_source(collected, name)
     case = Case.create(folder / "case")
     case.load([collected])
     return case

@@ -11,6 +11,7 @@ import pytest
 from drizzle_samples import delete, insert, record, statement, transaction, update
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stream_files import name_source
 
 from workbench.cases.case import Case
 from workbench.repairs.planning import plan
@@ -112,6 +113,7 @@ def fleet(folder: Path, *messages: Any, lacks: int, own: tuple[Any, ...] = ()) -
     (collected / "primary.log").write_bytes(b"".join(map(record, messages)))
     kept = (one for one in messages if one.transaction_context.transaction_id != lacks)
     (collected / "replica.log").write_bytes(b"".join(map(record, (*kept, *own))))
+    name_source(collected, "primary.log")
     case = Case.create(folder / "case")
     case.load([collected])
     return plan(case)

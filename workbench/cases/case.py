@@ -107,6 +107,8 @@ class Case:
         """Label of a snapshot that `workbench collect` made -> when each server was read, and what moved meanwhile."""
         self.told: dict[str, Any] = {}
         """What load wrote into case.yaml; what differs there is a person's word."""
+        self.sources: dict[str, str] = {}
+        """Origin -> the server whose log is its source, as a person says for this run; not kept."""
         self._arrow: dict[str, tuple[list[tuple[str, int, int]], pa.Table]] = {}
 
     @classmethod

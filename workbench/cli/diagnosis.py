@@ -81,6 +81,29 @@ AS_OF = click.option(
 )
 
 
+SOURCE = click.option(
+    "--source",
+    "sources",
+    metavar="ORIGIN=SERVER",
+    multiple=True,
+    help="Of logs of transactions: the server that makes those of this origin; repeatable.",
+)
+
+
+def with_sources(case: Case, sources: Iterable[str]) -> None:
+    """Have the case take these servers for the sources of origins, in this run."""
+    streaming = case.system is not None and system_named(case.system).streaming
+    for given in sources:
+        origin, _, server = given.partition("=")
+        if not (origin and server):
+            raise click.UsageError(f"--source wants ORIGIN=SERVER, as 1=primary, and not {given!r}")
+        names = sorted({one.server for one in case.inputs if origin in one.facts.get("by_origin", {})})
+        if not streaming or server not in names:
+            has = f"these have such logs: {', '.join(names)}" if streaming and names else "no log has any"
+            raise Problem(f"no log of {printable(server)} has transactions of {printable(origin)}", case.name, has)
+        case.sources[origin] = server
+
+
 @main.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--case", "case_folder", type=click.Path(path_type=Path), help="Keep the evidence in this case folder.")
@@ -95,6 +118,7 @@ AS_OF = click.option(
 @click.option(
     "--threshold", type=click.Choice(SEVERITIES), default="warning", show_default=True, help="Exit code 1 from here on."
 )
+@SOURCE
 @MASTER
 @JSON
 @CSV
@@ -108,6 +132,7 @@ def diagnose(
     limit: int,
     verify: bool,
     threshold: str,
+    sources: tuple[str, ...],
     master: str | None,
     json_to: str | None,
     csv_to: str | None,
@@ -123,6 +148,7 @@ def diagnose(
     from workbench.runs.checks import FINDINGS, INCONCLUSIVE, outcome_of
 
     with case_of(folders, case_folder, master, (json_to, csv_to)) as case:
+        with_sources(case, sources)
         spark = None
         if verify:
             from workbench.engine.session import spark_session

@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from workbench.boundary import printable
+from workbench.cli.diagnosis import SOURCE, with_sources
 from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, say
 from workbench.model import Problem
@@ -38,6 +39,7 @@ _PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Pa
 @click.option("--way", "ways", metavar="NAME", multiple=True, help="Take this way where it is proven; repeatable.")
 @click.option("--as-of", metavar="SNAPSHOT|TIME", help="Plan for this snapshot, or the last one as old as this time.")
 @click.option("--bundle", type=click.Path(path_type=Path), help="Also write a folder for whoever runs it by hand.")
+@SOURCE
 @JSON
 def plan(
     case_folder: Path,
@@ -45,6 +47,7 @@ def plan(
     ways: tuple[str, ...],
     as_of: str | None,
     bundle: Path | None,
+    sources: tuple[str, ...],
     json_to: str | None,
 ) -> None:
     """Plan the repair of a CASE: from its findings to steps, each with its exact commands, proven on a model.
@@ -60,6 +63,7 @@ def plan(
     from workbench.repairs.planning import plan as planned
 
     case = Case.open(case_folder)
+    with_sources(case, sources)
     check_outputs(json_to, None, [*kept_of(case), case.folder])
     if bundle:
         check_free(bundle, OWN_FOLDER)

@@ -1,14 +1,14 @@
 """The diagnosis of a system that replicates a stream of transactions: what each log lacks of that of its source.
 
-Every server keeps its own log of what it has done, in the order of commits. Of each origin the log with most of its
-transactions is the source, unless a person says whose it is; all others are held against it.
+Every server keeps its own log of what it has done, in the order of commits. Of each origin one log is the source, and all others
+are held against it; where nothing tells which, only what two logs have counts as committed there.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,17 +17,18 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
+from workbench.diagnosing.stream_appliers import Applied, Behind, applied_of, behind_of
+from workbench.diagnosing.stream_sources import StreamSource, source_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared, compared
 from workbench.fleet.topology import Topology
 from workbench.model import Problem
-from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS, UNFINISHED
+from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.streams import ANYWHERE, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
-from workbench.systems import format_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,10 +41,17 @@ LOG, APPLIED = "log", "applied"
 CAME_IN_PART = {"incomplete": "TXN_INCOMPLETE", "unfinished": "TXN_UNFINISHED", "aborted": "TXN_ABORTED"}
 """What a server has of a transaction that it lacks -> the code that tells how it was missed."""
 
-_VOID = (ROLLED_BACK, ABORTED)
+VOID = (ROLLED_BACK, ABORTED)
 
 LISTED = 10_000
 """So many transactions of a kind are told one by one."""
+
+NO_SOURCE, OWN_ID, AHEAD = "no_source_named", "id_of_its_own", "ahead_of_source"
+ERRANT_SAYS = {
+    NO_SOURCE: "no other log has anything of it, and nothing tells which log is the source",
+    OWN_ID: "no other log has anything of its server id",
+    AHEAD: "the log of its source ends before it",
+}
 
 REFUSED = "refused"
 """The decision of a pair that may exchange nothing."""
@@ -56,52 +64,14 @@ EVIDENT = {
 }
 
 
-@dataclass(frozen=True)
-class Applied:
-    """How far a replica applied a master's commits, as it says itself.
-
-    commit   the last commit that it applied; None: it does not say
-    queued   commits that wait in its queue
-    whole    all rows of its queue could be read
-    stopped  parts of it that stand still -> the last error
-    """
-
-    server: str
-    master: str
-    source: str | None
-    commit: int | None
-    queued: tuple[int, ...]
-    stopped: Mapping[str, str | None] = field(default_factory=dict)
-    whole: bool = True
-
-
-Commit = tuple[int, str]
-"""The number of a commit, and the position of its transaction."""
-
-
-@dataclass(frozen=True)
-class Behind:
-    """What a replica has not applied of the log of its master, told by the numbers of commits.
-
-    waits  origin -> how many of its commits lie behind the last one that it applied, the first and the last of them
-    gaps   the first of these that are not in its queue, although later ones are: it will not ask for them again
-    lacks  how many such there are
-    """
-
-    applied: Applied
-    waits: dict[str, tuple[int, Commit, Commit]]
-    gaps: list[tuple[Commit, str]]
-    lacks: int
-
-
 class Streams:
     """The logs of one snapshot, and each held against the source of its origins."""
 
     def __init__(self, case: Case, shown: Topology, limit: int = LISTED) -> None:
         self.case, self.shown, self.limit = case, shown, limit
-        self._between: dict[tuple[str, str, str], Compared] = {}
+        self._between: dict[tuple[str, str, str, bool], Compared] = {}
         self.logs = {one.server: self._log(one.server, one.log) for one in shown.replicas if one.log}
-        self.told = {one.origin: one.server for one in shown.replicas if one.origin}
+        self.told = {one.origin: one.server for one in shown.replicas if one.origin} | case.sources
 
     def _log(self, server: str, one: Input) -> StreamLog:
         places = [part["path"] for part in self.case.parts("rejects", one)]
@@ -122,29 +92,82 @@ class Streams:
         """Whose transactions the logs hold."""
         return sorted({origin for log in self.logs.values() for origin in log.sums})
 
+    @cached_property
+    def sources(self) -> dict[str, StreamSource]:
+        """Origin -> the log that all others are held against."""
+        applying = {one.server for one in self.applied}
+        found = {origin: source_of(origin, self.logs, self.told, applying) for origin in self.origins}
+        return {origin: one for origin, one in found.items() if one}
+
     def source_of(self, origin: str) -> str | None:
-        """The server whose log is the source of an origin: the one that a person names, else the one with most of it."""
-        having = {name: log.committed.get(origin, 0) for name, log in self.logs.items() if origin in log.sums}
-        told = self.told.get(origin)
-        return told if told in having else max(sorted(having), key=having.__getitem__, default=None)
+        """The server of that log."""
+        return self.sources[origin].server if origin in self.sources else None
+
+    def source_for(self, server: str, origin: str) -> str | None:
+        """The server whose log that of a server is held against; None: it is the source, or no other log has the origin.
+
+        Where nobody knows the source, the log with most of an origin may lack something, too: it is held against the next one.
+        """
+        source = self.source_of(origin)
+        if source != server or not self.is_open(origin):
+            return source if source != server else None
+        others = {name: log.committed.get(origin, 0) for name, log in self.logs.items() if name != server}
+        return max(sorted(name for name in others if origin in self.logs[name].sums), key=others.__getitem__)
+
+    def is_open(self, origin: str) -> bool:
+        """True if nobody knows which of several logs is the source of an origin."""
+        return origin in self.sources and self.sources[origin].known_by is None
+
+    def assumes(self, origin: str) -> tuple[str, ...]:
+        """What is taken for granted of the source of an origin, as codes."""
+        return self.sources[origin].assumes if origin in self.sources else ()
 
     @cached_property
     def differences(self) -> dict[tuple[str, str], Compared]:
         """(server, origin) -> what its log lacks of the source's."""
-        return {
-            (name, origin): self.between(source, name, origin)
+        found = {
+            (name, origin): self.between(source, name, origin, self.is_open(origin))
             for origin in self.origins
-            if (source := self.source_of(origin))
             for name in self.logs
-            if name != source
+            if (source := self.source_for(name, origin)) and not self._of_a_copy_alone(origin)
+        }
+        # Two logs that are not alike are that once, however they are held against each other.
+        return {
+            key: one
+            for key, one in found.items()
+            if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first
         }
 
-    def between(self, source: str, copy: str, origin: str) -> Compared:
-        """What the log of one server lacks of that of another one."""
-        key = source, copy, origin
+    def between(self, source: str, copy: str, origin: str, known_to_two: bool = False) -> Compared:
+        """What the log of one server lacks of that of another one; `known_to_two`: of what a second log has, too."""
+        key = source, copy, origin, known_to_two
         if key not in self._between:
-            self._between[key] = compared(self.logs[source], self.logs[copy], origin, self.limit)
+            others = [log for name, log in self.logs.items() if name not in (source, copy)] if known_to_two else None
+            self._between[key] = compared(self.logs[source], self.logs[copy], origin, self.limit, others)
         return self._between[key]
+
+    @cached_property
+    def errant(self) -> dict[tuple[str, str], tuple[int, list[str]]]:
+        """(server, origin) -> how many transactions only its log has, and the first, where nothing tells whose they are.
+
+        Either nobody knows the source of their origin, and another log goes on behind each of them, or ends before it; or they
+        bear an id of their own, in a log that shares another id with a second log; or they follow the end of the source's log.
+        """
+        found: dict[tuple[str, str], tuple[int, list[str]]] = {}
+        for origin in self.origins:
+            having = self._having(origin)
+            if self._of_a_copy_alone(origin):
+                log = self.logs[having[0]]
+                found[log.server, origin] = log.committed[origin], log.first_commits(origin, self.limit)
+            if not self.is_open(origin):
+                found |= self._ahead(origin, having)
+                continue
+            for name in having:
+                told = [self.between(name, other, origin, True) for other in having if other != name]
+                most = max(told, key=lambda one: one.counts["alone"])
+                if most.counts["alone"]:
+                    found[name, origin] = most.counts["alone"], most.difference.alone
+        return found
 
     @cached_property
     def holders(self) -> dict[str, dict[str, list[str]]]:
@@ -166,183 +189,52 @@ class Streams:
     @cached_property
     def applied(self) -> list[Applied]:
         """What the replicas of the snapshot say of themselves, for each of their masters."""
-        label = self.shown.snapshot
-        rows = [row for row in self.case.arrow("appliers").to_pylist() if row["snapshot"] == label]
-        queues: dict[str, set[int]] = {}
-        cut: set[str] = set()
-        for one in self.case.inputs:
-            if one.kind and one.snapshot == label and not format_with(one.kind).is_log:
-                cut |= {one.server} if one.rejected else set()
-                for part in self.case.parts("segments", one):
-                    held = rows_where([part], ["commit"], pc.field("commit").is_valid())["commit"].to_pylist()
-                    queues.setdefault(one.server, set()).update(held)
-        found = []
-        for server, master in sorted({(row["server"], row["master"]) for row in rows}):
-            mine = [row for row in rows if (row["server"], row["master"]) == (server, master)]
-            commits = [row["commit"] for row in mine if row["commit"] is not None]
-            stopped = {row["part"]: row["error"] for row in mine if (row["status"] or "").upper() == "STOPPED"}
-            queued = tuple(sorted(queues.get(server, ())))
-            # Each master numbers commits by itself, and nothing tells which of several the log that is there belongs to.
-            alone = {row["master"] for row in rows if row["server"] == server} == {master}
-            source = self._master(server) if alone else None
-            found.append(
-                Applied(server, master, source, max(commits, default=None), queued, stopped, server not in cut)
-            )
-        return found
-
-    def _master(self, server: str) -> str | None:
-        """The one other server whose log numbers its commits; of several nobody knows."""
-        told = [name for name, log in self.logs.items() if name != server and log.by_commit]
-        return told[0] if len(told) == 1 else None
+        return applied_of(self.case, self.shown, self.logs)
 
     @cached_property
     def behind(self) -> list[Behind]:
         """What replicas have not applied, where they number commits as their master's log does."""
         return [
-            self._behind(one, one.source, one.commit)
+            behind_of(one, self.logs[one.source], one.commit, self.limit)
             for one in self.applied
             if one.source is not None and one.commit is not None
         ]
 
-    def _behind(self, one: Applied, source: str, after: int) -> Behind:
-        waits: dict[str, tuple[int, Commit, Commit]] = {}
-        gaps: list[tuple[Commit, str]] = []
-        queued, fetched, lacks = set(one.queued), max(one.queued, default=after), 0
-        for batch in self.logs[source].after(after):
-            for origin in pc.unique(batch["origin"]).to_pylist():
-                rows = batch.filter(pc.equal(batch["origin"], origin))
-                commits = list(zip(rows["commit"].to_pylist(), rows["position"].to_pylist(), strict=True))
-                count, first, last = waits.get(origin, (0, commits[0], commits[0]))
-                waits[origin] = count + len(commits), min(first, *commits), max(last, *commits)
-                lacking = [
-                    (commit, origin)
-                    for commit in commits
-                    if commit[0] <= fetched and commit[0] not in queued and one.whole
-                ]
-                lacks += len(lacking)
-                gaps = sorted([*gaps, *lacking])[: self.limit]
-        return Behind(one, waits, gaps, lacks)
+    def _ahead(self, origin: str, having: Sequence[str]) -> dict[tuple[str, str], tuple[int, list[str]]]:
+        """The same of what follows the end of the log of a source that is known."""
+        source, found = self.source_of(origin) or "", {}
+        for name in having:
+            back = self.between(name, source, origin) if name != source else None
+            if back and back.counts["behind"]:
+                found[name, origin] = back.counts["behind"], [lack.position for lack in back.difference.behind]
+        return found
+
+    def _having(self, origin: str) -> list[str]:
+        return [name for name, log in self.logs.items() if origin in log.sums]
+
+    def _of_a_copy_alone(self, origin: str) -> bool:
+        """True for an origin of one log alone, which has transactions of another origin as a second log does."""
+        having = self._having(origin)
+        if len(having) != 1 or origin in self.told or not self.logs[having[0]].committed.get(origin):
+            return False
+        mine = self.logs[having[0]].sums.keys() - {origin}
+        return any(mine & log.sums.keys() for name, log in self.logs.items() if name != having[0])
 
     def rows_at(self, position: str) -> dict[str, dict[str, Any] | None]:
         """Server -> the row of one transaction in its log; None: it has none."""
         origin = self.shown.system.origin_of(position)
         return {name: log.rows_of(origin, [position]).get(position) for name, log in self.logs.items()}
 
+    def having(self, position: str) -> list[str]:
+        """The servers whose logs hold a transaction whole."""
+        return [name for name, row in sorted(self.rows_at(position).items()) if row and row["outcome"] == COMMITTED]
+
     def at_source(self, server: str, origin: str, position: str) -> str | None:
         """What its source says of a transaction that a log has without an end; None: nothing that settles it."""
         found = self.differences.get((server, origin))
         told = found.difference.undecided.get(position) if found else None
         # Where the source's log lost records, the end of what seems cut off may have been among them.
-        return None if told == ABORTED and self.logs[self.source_of(origin) or ""].lost else told
-
-    # --- as rows of the output
-
-    def streams(self) -> list[dict[str, Any]]:
-        """What each log comes to, by origin."""
-        show = self.shown.system.show
-        return [
-            {
-                "server": name,
-                "origin": origin,
-                "source": self.source_of(origin),
-                "outcomes": dict(sorted(sums.outcomes.items())),
-                "bytes": sums.bytes,
-                "rows_seen": sums.seen,
-                "rows_kept": sums.kept,
-                "rows_cancelled": sums.cancelled,
-                "tables": {table: dict(sorted(of.items())) for table, of in sorted(sums.tables.items())},
-                "first": show(sums.first[1]) if sums.first else None,
-                "last": show(sums.last[1]) if sums.last else None,
-                "until": _time(sums.until),
-                "lost": len(log.lost),
-                "lag": self._lag(name, origin),
-            }
-            for name, log in sorted(self.logs.items())
-            for origin, sums in sorted(log.sums.items())
-        ]
-
-    def _lag(self, server: str, origin: str) -> dict[str, Any] | None:
-        """How far a log is behind that of its source: in transactions, bytes, rows and time."""
-        found = self.differences.get((server, origin))
-        source = self.source_of(origin)
-        if found is None or source is None:
-            return None
-        sums = [self.logs[name].sums.get(origin) for name in (server, source)]
-        here, there = (one.until if one else None for one in sums)
-        count = found.counts["behind"]
-        passed = (there - here).total_seconds() if here and there and count else 0.0
-        return {"transactions": count, "bytes": found.bytes, "rows": found.rows, "seconds": max(passed, 0.0)}
-
-    def fleet(self) -> list[dict[str, Any]]:
-        """Each log against that of its source: what is missing inside, behind, incomplete, undecided, errant; what to apply."""
-        show = self.shown.system.show
-        found = []
-        for (server, origin), both in sorted(self.differences.items()):
-            one, source = both.difference, self.source_of(origin) or ""
-            void = [position for position in one.undecided if self.at_source(server, origin, position) in _VOID]
-            apply = sorted((*one.inside, *one.behind), key=lambda lack: lack.place)
-            rows = self.logs[source].rows_of(origin, [lack.position for lack in apply])
-            found.append(
-                {
-                    "server": server,
-                    "origin": origin,
-                    "source": source,
-                    "counts": dict(sorted(both.counts.items())),
-                    "inside": [show(lack.position) for lack in one.inside if lack.outcome is None],
-                    "incomplete": [show(lack.position) for lack in one.inside if lack.outcome is not None],
-                    "behind": [show(lack.position) for lack in one.behind],
-                    "unknown": [show(position) for position, _, _ in one.unknown],
-                    "undecided": {
-                        show(position): self.at_source(server, origin, position) or UNFINISHED
-                        for position in one.undecided
-                    },
-                    "errant": [show(position) for position in one.errant],
-                    "conflicts": [show(position) for position in one.conflicts],
-                    "apply": [show(lack.position) for lack in apply],
-                    "rows": {
-                        show(lack.position): json.loads(rows[lack.position]["rows"] or "{}")
-                        for lack in apply
-                        if lack.position in rows
-                    },
-                    "discard": [show(position) for position in void],
-                }
-            )
-        return found
-
-    def told_of(self) -> list[dict[str, Any]]:
-        """Replicas of which there is no log, as servers of the output: the last transaction that each says it has applied."""
-        show, there = self.shown.system.show, {one.server for one in self.shown.replicas}
-        found: dict[str, dict[str, dict[str, Any]]] = {}
-        for one in self.applied:
-            if one.server not in there:
-                vector = found.setdefault(one.server, {})
-                row = self.logs[one.source].at_commit(one.commit) if one.source and one.commit is not None else None
-                if row:
-                    vector[row["origin"]] = {"min": None, "max": show(row["position"])}
-        about: dict[str, Any] = {"origin": None, "suffix": None, "changes": 0, "evidence": [APPLIED]}
-        return [{"name": name, "vector": vector, **about} for name, vector in sorted(found.items())]
-
-    def appliers(self) -> list[dict[str, Any]]:
-        """What replicas say of themselves: how far they applied, what stands still, what they wait for."""
-        show, waiting = self.shown.system.show, {id(one.applied): one for one in self.behind}
-        found = []
-        for one in self.applied:
-            behind = waiting.get(id(one))
-            gaps = behind.gaps if behind else []
-            found.append(
-                {
-                    "server": one.server,
-                    "master": one.master,
-                    "source": one.source,
-                    "commit": one.commit,
-                    "queued": len(one.queued),
-                    "stopped": dict(sorted(one.stopped.items())),
-                    "behind": sum(count for count, _, _ in behind.waits.values()) if behind else None,
-                    "gaps": [{"commit": commit, "position": show(position)} for (commit, position), _ in gaps],
-                    "purge_below": purge_below(self, one.source) if one.source else None,
-                }
-            )
-        return found
+        return None if told == ABORTED and self.logs[self.source_for(server, origin) or ""].lost else told
 
     def odd(self, limit: int) -> list[dict[str, Any]]:
         """The transactions that are no plain commits, and the biggest ones, of each log."""
@@ -379,8 +271,8 @@ class Streams:
             "cancelled": row["seen"] - row["kept"] if row["outcome"] in ("committed", "rolled_back", "aborted") else 0,
             "ragged": row["ragged"],
             "ddl": row["ddl"],
-            "started_at": _time(row["started_at"]),
-            "ended_at": _time(row["ended_at"]),
+            "started_at": time_text(row["started_at"]),
+            "ended_at": time_text(row["ended_at"]),
             "held": row.get("held"),
         }
 
@@ -390,7 +282,8 @@ class Streams:
         return settling(row["position"]) if settling else None
 
 
-def _time(at: datetime | None) -> str | None:
+def time_text(at: datetime | None) -> str | None:
+    """A time as it stands in the output."""
     return None if at is None else f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
@@ -404,6 +297,7 @@ def judged_by_stream(
         _check(spark, streams)
     for (server, origin), both in sorted(streams.differences.items()):
         _judge(streams, server, origin, both, limit, found)
+    _errant(streams, limit, found)
     _waiting(streams, found)
     found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
     return list(_pairs(streams)), found
@@ -414,8 +308,11 @@ def _check(spark: SparkSession, streams: Streams) -> None:
     from workbench.engine.streams_counted import counted
 
     for (server, origin), one in streams.differences.items():
-        source = streams.source_of(origin) or ""
-        told = counted(spark, streams.logs[source], streams.logs[server], origin)
+        source = streams.source_for(server, origin) or ""
+        others = [log for name, log in streams.logs.items() if name not in (server, source)]
+        told = counted(
+            spark, streams.logs[source], streams.logs[server], origin, others if streams.is_open(origin) else None
+        )
         if told != one.said:
             differ = ", ".join(sorted(word for word in told | one.said if told[word] != one.said[word]))
             raise Problem(
@@ -428,20 +325,18 @@ def _check(spark: SparkSession, streams: Streams) -> None:
 def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: int, found: Verdicts) -> None:
     one = both.difference
     show = streams.shown.system.show
-    source = streams.source_of(origin) or ""
+    source = streams.source_for(server, origin) or ""
     about: dict[str, Any] = {"server": server, "suffix": None, "origin": origin}
     lacked = one.inside[: max(0, limit - len(found.missing))]
     rows = streams.logs[source].rows_of(origin, [lack.position for lack in lacked])
     found.totals["missing"] += both.counts["inside"]
     for lack in lacked:
         rule = LACKS if lack.outcome is None else IN_PART
-        counted = json.loads(rows[lack.position]["rows"] or "{}") if lack.position in rows else {}
         found.missing.append(
             {
                 **about,
                 "position": show(lack.position),
-                "operation": "+".join(sorted({name for of in counted.values() for name in of})) or None,
-                "target": ", ".join(sorted(counted)) or None,
+                **_did(rows.get(lack.position)),
                 "attribute": None,
                 "held_by": streams.holders.get(origin, {}).get(lack.position, []),
                 "evidence": [LOG],
@@ -450,20 +345,55 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
                 "says": EVIDENT[rule],
             }
         )
-    found.totals["stranded"] += both.counts["errant"]
-    for position in one.errant[: max(0, limit - len(found.stranded))]:
+    alone = () if streams.is_open(origin) else one.errant
+    found.totals["stranded"] += both.counts["errant"] if alone else 0
+    for position in alone[: max(0, limit - len(found.stranded))]:
         about_it = {"position": show(position), "operation": None, "target": None, "attribute": None}
         proof = {"held_by": [server], "evidence": [LOG], "cause": None, "rule": "errant"}
         found.stranded.append({**about, **about_it, **proof, "says": f"it is in no log of {source}, its source"})
     if both.first and both.last:
         count = both.counts["behind"]  # the log of the source has all of them, whole
         ends = {"first": show(both.first), "last": show(both.last)}
-        found.pending.append({**about, "count": count, **ends, "available": count, "suppliers": [source]})
+        suppliers = streams.having(both.last) if streams.is_open(origin) else [source]
+        found.pending.append({**about, "count": count, **ends, "available": count, "suppliers": suppliers})
     for first, last, count, why in _stretches(one):
         found.totals["unknown"] += 1
         found.unknown.append(
             {**about, "from": show(first), "to": show(last), "count": count, "why": why, "says": WHY_UNKNOWN[why]}
         )
+
+
+def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
+    """What one log alone has, and nothing tells whether the others should."""
+    for (server, origin), (count, positions) in sorted(streams.errant.items()):
+        found.totals["errant"] += count
+        listed = positions[: max(0, limit - len(found.errant))]
+        rows = streams.logs[server].rows_of(origin, listed)
+        ahead = streams.source_of(origin) != server
+        why = NO_SOURCE if streams.is_open(origin) else AHEAD if ahead else OWN_ID
+        for position in listed:
+            found.errant.append(
+                {
+                    "server": server,
+                    "suffix": None,
+                    "origin": origin,
+                    "position": streams.shown.system.show(position),
+                    **_did(rows.get(position)),
+                    "why": why,
+                    "says": ERRANT_SAYS[why],
+                }
+            )
+
+
+def _did(row: Row | None) -> dict[str, Any]:
+    """What a transaction did to which tables, as its row of the evidence tells."""
+    counted = json.loads(row["rows"] or "{}") if row else {}
+    whole = (row["ddl"] or "").lower().split("+") if row and row["ddl"] else []
+    return {
+        "operation": "+".join([*sorted({name for of in counted.values() for name in of}), *dict.fromkeys(whole)])
+        or None,
+        "target": ", ".join(sorted(counted)) or None,
+    }
 
 
 def _stretches(one: Difference) -> Iterator[tuple[str, str, int, str]]:
@@ -485,6 +415,7 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
         for origin, (count, first, last) in sorted(one.waits.items()):
             row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": count}
             row |= {"first": show(first[1]), "last": show(last[1]), "available": count}
+            row |= {"behind_gap": one.after[origin]} if one.after.get(origin) else {}
             found.pending.append({**row, "suppliers": [one.applied.source]})
 
 
@@ -580,12 +511,6 @@ _SENDS = {
     MISSING: "the consumer is past it: a replica asks for later commits only",
     PRESENT: "the consumer has it",
 }
-
-
-def purge_below(streams: Streams, master: str) -> int | None:
-    """Commits of this master below the number given are applied by every replica that was collected; None: nobody tells."""
-    told = [one.commit for one in streams.applied if one.source == master]
-    return min((commit for commit in told if commit is not None), default=None) if None not in told else None
 
 
 def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:

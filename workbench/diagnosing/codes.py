@@ -43,6 +43,9 @@ GENERAL: Mapping[str, Code] = {
         "no collected server holds these changes any more: the data of the server that made them were replaced",
         (ERROR,),
     ),
+    "ERRANT_CHANGE": Code(
+        "one log alone has a change, and nothing tells whether the others should have it", (INFO, WARNING)
+    ),
     "STRANDED_CHANGE": Code("a server holds own changes that no session will deliver", (WARNING, ERROR)),
     "REINIT_REQUIRED": Code("no server can bring this consumer up to date from a log", (WARNING, ERROR)),
     "PENDING_CHANGES": Code(

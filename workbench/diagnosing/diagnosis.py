@@ -27,6 +27,8 @@ from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.passing_over import note_passed_over
 from workbench.diagnosing.precedence import in_precedence
 from workbench.diagnosing.situation import Situation
+from workbench.diagnosing.stream_rows import applier_rows, copy_rows, log_rows, replica_rows
+from workbench.diagnosing.stream_sources import with_sources
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.verdicts import verdicts
@@ -91,13 +93,13 @@ def diagnose(
             if (not servers or row["server"] in servers) and (not origins or row["origin"] in origins)
         ]
 
-    lists = {name: kept(getattr(judged, name)) for name in ("missing", "stranded", "pending", "unknown")}
+    lists = {name: kept(getattr(judged, name)) for name in ("missing", "stranded", "errant", "pending", "unknown")}
     return {
         "schema": 1,
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
         "servers": [
             *(_server(shown, replica, judged) for replica in shown.replicas),
-            *(judged.streams.told_of() if judged.streams else ()),
+            *(replica_rows(judged.streams) if judged.streams else ()),
         ],
         "links": [_link(link) for link in shown.links],
         "not_collected": not_collected(shown),
@@ -106,9 +108,9 @@ def diagnose(
         "findings": with_servers([_finding(one) for one in findings]),
         "floors": situation.floors.floors,
         "tombstones": situation.floors.tombstones,
-        "streams": judged.streams.streams() if judged.streams else [],
-        "fleet": judged.streams.fleet() if judged.streams else [],
-        "appliers": judged.streams.appliers() if judged.streams else [],
+        "streams": log_rows(judged.streams) if judged.streams else [],
+        "fleet": copy_rows(judged.streams) if judged.streams else [],
+        "appliers": applier_rows(judged.streams) if judged.streams else [],
         "transactions": judged.streams.odd(limit) if judged.streams else [],
         "trees": trees(judged.tiers) if judged.tiers else [],
         "coverage": [_coverage(one) for one in case.inputs],
@@ -155,7 +157,9 @@ def _detected(
     situation = Situation(case, shown, pairs, judged)
     name_causes(situation)
     note_passed_over(situation)
-    return situation, sorted(in_precedence(detected(situation), situation.topology.links), key=_rank)
+    sources = judged.streams.sources if judged.streams else {}
+    found = with_sources(detected(situation), sources)
+    return situation, sorted(in_precedence(found, situation.topology.links), key=_rank)
 
 
 def case_at(case: Case, as_of: str | None) -> Case:

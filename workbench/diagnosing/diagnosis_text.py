@@ -73,6 +73,7 @@ def summed(found: Row) -> dict[str, Any]:
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
     arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": [], "passed": []}
+    arrives["behind_gap"] = []
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
     for number, row in enumerate(found["pending"]):
@@ -88,6 +89,10 @@ def summed(found: Row) -> dict[str, Any]:
             if passed:
                 arrives["passed"].append({**row, "count": passed, "gone": 0})
                 left["count"] -= passed
+            behind = min(row.get("behind_gap") or 0, left["count"]) if how == "waiting" else 0
+            if behind:
+                arrives["behind_gap"].append({**row, "count": behind, "gone": 0})
+                left["count"] -= behind
             if not left["count"]:
                 continue
             arrives["held" if how == "waiting" and _wait(row) in held else how].append({**row, **left})
@@ -365,6 +370,9 @@ def verdict_line(told: Row) -> str:
         waits.append(
             f"{least}{count:,} {have} not arrived at {on}, and the next session passes over {'it' if count == 1 else 'them'}"
         )
+    if told["behind_gap"]["count"]:
+        count, on, least = _most(told["behind_gap"], told["pending_cut"])
+        waits.append(f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} lacks")
     if told["held"]["count"]:
         count, on, least = _most(told["held"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")

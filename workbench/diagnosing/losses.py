@@ -278,7 +278,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         if situation.topology.system.tiering:
             what, mend, never, beware = missed_of_copy(situation, server, where)
         elif situation.topology.system.streaming:
-            what, mend, never, beware = missed_of_stream(situation, server, where)
+            what, mend, never, beware = missed_of_stream(situation, server, where, rows)
         elif is_thrown_away(situation, rows):
             what, mend, never, beware = _missed_by_all(situation, rows, server)
             by_hand = ""
@@ -487,6 +487,9 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         passed = row.get("passed_over") if coming else 0
         if passed:
             who += f"; {of_them_passed_over(row)}"
+        if behind := row.get("behind_gap"):
+            come = "does not come" if behind == 1 else "do not come"
+            who += f"; {behind:,} of them {come} before what the queue of {row['server']} lacks is there"
         yield Finding(
             "PENDING_CHANGES",
             "warning"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -18,12 +19,21 @@ def missed_of_copy(situation: Situation, server: str, where: str) -> tuple[str, 
     )
 
 
-def missed_of_stream(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
+def missed_of_stream(
+    situation: Situation, server: str, where: str, rows: Sequence[Mapping[str, Any]]
+) -> tuple[str, str, str, str]:
     """The same of what a log of transactions goes on behind."""
-    refill = situation.topology.system.refill
+    of_tables = [f"{row['position']}: {row['operation']}" for row in rows if row["operation"] and not row["target"]]
+    beware = "rows that were changed since may stand otherwise there: compare them before"
+    if of_tables:
+        more = f" and {len(of_tables) - 3:,} more" if len(of_tables) > 3 else ""
+        beware = f"of these some change tables or schemas as a whole ({', '.join(of_tables[:3])}{more}): applied late, they undo "
+        beware += "what was written since; `workbench plan` tells which can still be applied"
+    own = any(row["server"] == server for row in (*situation.verdicts.errant, *situation.verdicts.stranded))
+    refill = "" if own else f", or {situation.topology.system.refill} {server} from there"
     return (
         "its log goes on behind them",
-        f"apply them whole on {server} from the log of {where}, in the order of commits, or {refill} {server} from there",
+        f"apply them whole on {server} from the log of {where}, in the order of commits{refill}",
         "nothing will ever send them: a replica asks for what follows the last transaction that it has",
-        "rows that were changed since may stand otherwise there: compare them before",
+        beware,
     )

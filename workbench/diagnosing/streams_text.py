@@ -50,7 +50,8 @@ def _logs(streams: Sequence[Row]) -> str:
         committed = outcomes.pop("committed", 0)
         others = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()) if outcome != "event")
         lag = row["lag"]
-        behind = ["(source)", "", ""] if lag is None else [f"{lag[key]:,}" for key in ("transactions", "bytes", "rows")]
+        source = "(source)" if row["source_known_by"] else "(not known)"
+        behind = [source, "", ""] if lag is None else [f"{lag[key]:,}" for key in ("transactions", "bytes", "rows")]
         counts = [f"{row[key]:,}" for key in ("bytes", "rows_seen", "rows_kept", "rows_cancelled")]
         rows.append([row["server"], row["origin"], f"{committed:,}", others or "-", *counts, *behind])
     return aligned([heads, *rows], right=(2, 4, 5, 6, 7, 8, 9, 10))

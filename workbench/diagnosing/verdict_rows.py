@@ -23,6 +23,7 @@ LIMIT = 10_000
 class Verdicts:
     """Rows in the shape of the contract, each list in its order; a list that is longer than the limit is cut.
 
+    errant   transactions that one log alone has, and of which nothing tells whether the others should have them
     lost     changes that servers wait for, and that went with the old data of the `server` that made them
     made_twice  entries that servers show as made at different times, with these times
     totals   list -> how many rows it has in all
@@ -42,6 +43,7 @@ class Verdicts:
     stranded: list[dict[str, Any]] = field(default_factory=list)
     pending: list[dict[str, Any]] = field(default_factory=list)
     unknown: list[dict[str, Any]] = field(default_factory=list)
+    errant: list[dict[str, Any]] = field(default_factory=list)
     lost: list[dict[str, Any]] = field(default_factory=list)
     made_twice: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)

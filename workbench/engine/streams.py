@@ -135,6 +135,11 @@ class StreamLog:
             for batch in stream_part(part["path"], _COLUMNS, where):
                 yield from batch.to_pylist()
 
+    def first_commits(self, origin: str, limit: int) -> list[str]:
+        """The positions of its first commits of an origin, in the order of commits."""
+        where = (pc.field("outcome") == COMMITTED) & (pc.field("origin") == origin)
+        return [row["position"] for row in self._first(where, self.order, limit)]
+
     def last_before(self, origin: str, place: int, limit: int) -> list[dict[str, Any]]:
         """The last of its commits of an origin before a place, the last one first."""
         where = (pc.field("outcome") == COMMITTED) & (pc.field(self.order) < place) & (pc.field("origin") == origin)

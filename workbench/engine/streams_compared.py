@@ -51,6 +51,7 @@ _WORDS = (
     "undecided",
     "errant",
     "conflicts",
+    "alone",
 )
 _WORD = {word: number for number, word in enumerate(_WORDS)}
 _UNTOLD = frozenset({LOST, BEGINS_LATER, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED})
@@ -224,23 +225,32 @@ class _Reach:
         return (at > 0) & (high[np.maximum(at - 1, 0)] > place)
 
 
-def compared(source: StreamLog, copy: StreamLog, origin: str, limit: int) -> Compared:
-    """What the copy lacks of the source's transactions of an origin, and has beyond them; lists no longer than the limit."""
-    logs, cuts = (source, copy), list(_cuts((source, copy)))
+def compared(
+    source: StreamLog, copy: StreamLog, origin: str, limit: int, others: Sequence[StreamLog] | None = None
+) -> Compared:
+    """What the copy lacks of the source's transactions of an origin, and has beyond them; lists no longer than the limit.
+
+    `others`: nobody knows which log is the source. What neither the copy nor any of these has anything of is not lacked then.
+    """
+    logs = (source, copy, *(others or ()))
+    cuts = list(_cuts(logs))
     # Of logs that fit into one cut nothing is read twice.
     kept = _read(logs, origin, cuts[0]) if len(cuts) == 1 else None
     reach, back, found = _Reach(copy.lost), _Reach(source.lost), _Found(limit)
     for cut in cuts:
-        theirs, mine = kept or _read(logs, origin, cut)
+        theirs, mine, *_ = kept or _read(logs, origin, cut)
         reach.add(theirs, mine)
         back.add(mine, theirs)
     for cut in cuts:
-        theirs, mine = kept or _read(logs, origin, cut)
-        _judge(theirs, mine, reach, back, found)
+        theirs, mine, *more = kept or _read(logs, origin, cut)
+        known = None if others is None else np.concatenate([mine.number, *(rows.number for rows in more)])
+        _judge(theirs, mine, reach, back, found, known)
     return found.compared(reach)
 
 
-def _judge(source: _Rows, copy: _Rows, reach: _Reach, back: _Reach, found: _Found) -> None:
+def _judge(
+    source: _Rows, copy: _Rows, reach: _Reach, back: _Reach, found: _Found, known: Numbers | None = None
+) -> None:
     if reach.unrelated:
         found.add(source, np.where(source.outcome == _CODE[COMMITTED], _WORD[UNRELATED], 0), source.outcome)
         return
@@ -273,6 +283,9 @@ def _judge(source: _Rows, copy: _Rows, reach: _Reach, back: _Reach, found: _Foun
         said = np.select([lack & which for which, _ in rules], [_WORD[word] for _, word in rules], 0)
         said = np.where(lack & undecided & behind, _WORD["behind"], said)
         said = np.where(lack & (said == 0), _WORD["inside"], said)
+        if known is not None:
+            lacked = np.isin(said, [_WORD["inside"], _WORD["behind"]])
+            said = np.where(lacked & ~np.isin(source.number, known), _WORD["alone"], said)
     found.add(source, said, there)
     found.add(source, np.where(undecided, _WORD["undecided"], 0), source.outcome)
     found.add(source, np.where(unlike, _WORD["conflicts"], 0), there)
@@ -326,8 +339,10 @@ class _Found:
             [lack.position for lack in self._lacks("errant")],
             [lack.position for lack in self._lacks("conflicts")],
             reach.unrelated,
+            [lack.position for lack in self._lacks("alone")],
         )
-        counts = Counter({word: self.counts[word] for word in ("inside", "behind", "undecided", "errant", "conflicts")})
+        words = ("inside", "behind", "undecided", "errant", "conflicts", "alone")
+        counts = Counter({word: self.counts[word] for word in words})
         counts["unknown"] = sum(self.counts[word] for word in _UNTOLD)
         first, last = (min(self.ends)[1], max(self.ends)[1]) if self.ends else (None, None)
         return Compared(difference, reach.shared, counts, self.counts, first, last, self.bytes, self.kept)

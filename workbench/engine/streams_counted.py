@@ -6,6 +6,7 @@ Nothing is shared with `workbench.engine.streams_compared` but the words: what b
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.engine.streams import StreamLog
@@ -53,8 +54,13 @@ _SAID = (
 )
 
 
-def counted(spark: SparkSession, source: StreamLog, copy: StreamLog, origin: str) -> Counter[str]:
-    """What is said of how many transactions: inside, behind, why unknown, conflicts, errant, and undecided."""
+def counted(
+    spark: SparkSession, source: StreamLog, copy: StreamLog, origin: str, others: Sequence[StreamLog] | None = None
+) -> Counter[str]:
+    """What is said of how many transactions: inside, behind, why unknown, conflicts, errant, undecided, and alone.
+
+    `others` as in `workbench.engine.streams_compared`.
+    """
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
@@ -104,7 +110,15 @@ def counted(spark: SparkSession, source: StreamLog, copy: StreamLog, origin: str
     undecided = (
         f"if(not unrelated and s.outcome is not null and c.outcome in ({_listed(NOT_HERE_YET)}), 'undecided', null)"
     )
-    words = whole.select(F.explode(F.expr(f"array({_SAID}, {undecided})")).alias("word")).where("word is not null")
+    said = F.expr(_SAID)
+    if others is not None:
+        known = mine.select("position")
+        for log in others:
+            known = known.union(_one_each(spark, log, origin).select("position"))
+        known = known.distinct().select(F.col("position").alias("elsewhere"))
+        whole = whole.join(known, F.col("s.position") == F.col("elsewhere"), "left")
+        said = F.when(said.isin("inside", "behind") & F.col("elsewhere").isNull(), "alone").otherwise(said)
+    words = whole.select(F.explode(F.array(said, F.expr(undecided))).alias("word")).where("word is not null")
     try:
         return Counter({row.word: row["count"] for row in words.groupBy("word").count().collect()})
     except PySparkException as error:

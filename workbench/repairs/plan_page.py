@@ -88,6 +88,7 @@ def step_page(plan: Plan, step: Step) -> dict[str, Any]:
         "stands_on": step.stands_on,
         "expects": step.expects,
         "risk": step.risk,
+        "assumes": step.assumptions,
         "loses": f"all data of {step.server} is replaced" if step.changes == ALL else "",
         "changes": None if step.changes == ALL else step.changes,
         "commands": [shlex.join(words_of(one, file)) for one in step.commands],

@@ -112,6 +112,7 @@ def step_text(step: Step, file: str) -> str:
     lines.append(f"  before: {one_cell(step.stands_on)}")
     lines.append(f"  expect: {one_cell(step.expects)}")
     lines.append(f"  risk:   {one_cell(step.risk)}")
+    lines += [f"  taken for granted: {step.assumptions}"] if step.assumes else []
     lines.append(f"  undo:   {one_cell(step.undo) if step.undo else f'cannot be undone: {one_cell(step.cannot_undo)}'}")
     lines += [f"  $ {printable(shlex.join(words_of(command, file)))}" for command in step.commands]
     shown = printable(step.sends).splitlines()

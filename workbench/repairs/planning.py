@@ -58,7 +58,15 @@ from workbench.repairs.plans import (
     View,
 )
 from workbench.repairs.rehearsal import model_of
-from workbench.repairs.told_of_models import arriving, changes_by_origin, newer_than_logs, servers_told, standing_of
+from workbench.repairs.stream_models import add_beside, as_counted, conflict_code
+from workbench.repairs.told_of_models import (
+    arriving,
+    changes_by_origin,
+    newer_than_logs,
+    servers_told,
+    standing_of,
+    why_chosen,
+)
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER, still_unlike
 from workbench.rules.mending import Achieved, Lack, LogModel, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
@@ -132,6 +140,7 @@ class _Planned:
         self.before: list[dict[str, Any]] = []
         self.after: list[dict[str, Any]] = []
         self.never: dict[tuple[str, str | None], int] = {}
+        self.beside: dict[str, tuple[int, int, int]] = {}
         self.open: list[str] = []
         self.unmended = 0
         self.chosen: list[tuple[Need, str]] = []
@@ -239,6 +248,7 @@ class _Planned:
             row["missing"] -= done.changes(open_ & done.missing())
             row["pending"] -= done.changes(open_ & done.pending())
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
+            add_beside(row, self.beside, done)
             self.after.append(row)
 
     def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -247,6 +257,8 @@ class _Planned:
         Nor does it know of changes that are behind all vectors and in no log: nothing brings these, whatever the plan does.
         """
         found = self.situation.verdicts
+        if found.streams is not None:
+            self.beside |= as_counted(found, rows)
         if not found.known or found.cut():
             return rows
         for row in rows:
@@ -433,7 +445,8 @@ class _Planned:
                 if row.get("rule") == ENTRIES_LACK and row["server"] == server
             }
             lots = [model.lots[one.lot] for one in lacks]
-            return HIDDEN if any(lot.origin == own and lot.last not in by_entries for lot in lots) else MISSED
+            back = any(lot.origin == own and lot.last not in by_entries for lot in lots)
+            return conflict_code(model, lacks) or (HIDDEN if back else MISSED)
         links = view.situation.topology.links
         feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
         found = (one for one in view.findings if one.suffix in (None, view.suffix) and not one.overruled_by)
@@ -476,7 +489,7 @@ class _Planned:
                     course,
                     need=self._called(need),
                     chosen=chosen,
-                    why=_why(tried[best][3], course, draft, self.ways) if chosen and best is not None else "",
+                    why=why_chosen(tried[best][3], course, draft, self.ways) if chosen and best is not None else "",
                 )
             )
         if best is None:
@@ -585,16 +598,3 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
     else:
         return result, after, replace(course, proven=not draft.refused)
     return result, after, replace(course, refused="; ".join(filter(None, (draft.refused, why))))
-
-
-def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
-    if draft.way in ways:
-        return "you asked for it, and it is proven"
-    lost = f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)" if chosen.lost else "loses none"
-    if not chosen.restored:
-        return (
-            f"it {lost}, and is the gentlest way that was proven"
-            if chosen.lost
-            else "it is the gentlest way that was proven"
-        )
-    return f"it restores {counted(chosen.restored)}, {lost}, and is the gentlest way that does"

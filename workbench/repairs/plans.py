@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.boundary import printable
 from workbench.model import Finding, Problem, counted
+from workbench.rules.assumptions import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -59,6 +60,7 @@ class Step:
     still      (server, origin) whose position may not move at all before it, whatever else goes on
     effects    what it does, in the words of the model on which the plan was proven
     details    what the hands need
+    assumes    what it takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`
     """
 
     key: str
@@ -80,6 +82,12 @@ class Step:
     still: tuple[tuple[str, str], ...] = ()
     effects: tuple[Mapping[str, Any], ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    assumes: tuple[str, ...] = ()
+
+    @property
+    def assumptions(self) -> str:
+        """The same in words; empty: nothing."""
+        return "; ".join(ASSUMPTIONS[code] for code in self.assumes)
 
 
 @dataclass(frozen=True)
@@ -211,7 +219,7 @@ def read_plan(path: Path) -> Plan:
 
 def _step(found: Mapping[str, Any]) -> Step:
     lists = {key: _frozen(found[key]) for key in ("commands", "undo_commands", "still")}
-    return Step(**{**found, **lists, "effects": tuple(found["effects"])})
+    return Step(**{**found, **lists, "effects": tuple(found["effects"]), "assumes": tuple(found["assumes"])})
 
 
 def _frozen(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:

@@ -2,9 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
 from workbench.diagnosing.by_stream import Streams
-from workbench.rules.mending import Link, Lot, Server
+from workbench.diagnosing.verdict_rows import Verdicts
+from workbench.rules.mending import Lack, Link, Lot, Model, Server
 from workbench.rules.streamed import StreamModel
+
+CONFLICT = "TXN_CONFLICT"
+ONLY_ON = "only on"
+"""How the generation of a lot begins that one server alone holds."""
+
+
+def only_there(streams: Streams) -> Iterator[tuple[str, str, str]]:
+    """Server, origin and position of what only the log of that server has, wherever it stands there."""
+    for (server, origin), (_, positions) in streams.errant.items():
+        yield from ((server, origin, position) for position in positions)
+    for server, origin in streams.differences:
+        source = streams.source_of(origin)
+        if source is not None and source != server and not streams.is_open(origin):
+            back = streams.between(server, source, origin).difference
+            own = {lack.position for lack in back.inside if lack.outcome is None}
+            yield from ((server, origin, position) for position in sorted(own))
+
+
+def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
+    """Put the numbers of the diagnosis into rows of what each server lacks; server -> by how much they differ from the model's.
+
+    It knows nothing of what the log with most of an origin lacks while nobody knows the source, and takes for lacking what is
+    there with another content.
+    """
+    beside = {}
+    for row in rows:
+        missing = sum(one["server"] == row["server"] for one in found.missing)
+        waits = [one for one in found.pending if one["server"] == row["server"]]
+        pending, held = (sum(one.get(key, 0) for one in waits) for key in ("count", "behind_gap"))
+        if "missing" not in found.cut():
+            beside[row["server"]] = missing - row["missing"], pending - row["pending"], held
+            row["missing"], row["pending"] = missing, pending
+    return beside
+
+
+def add_beside(row: dict[str, Any], beside: Mapping[str, tuple[int, int, int]], done: Model) -> None:
+    """Count so what is lacking when all is done, too; an applier that runs brings what waits before what its queue lacks."""
+    missing, pending, held = beside.get(row["server"], (0, 0, 0))
+    arrives = any(link.runs and link.consumer == row["server"] for link in done.links)
+    row["missing"] = max(row["missing"] + missing, 0)
+    row["pending"] = max(row["pending"] + (held if arrives else pending), 0)
+
+
+def conflict_code(model: Model, lacks: Iterable[Lack]) -> str:
+    """The code of the need of a server that lacks nothing but what it holds with another content; empty: it lacks more."""
+    unlike = model.unlike if isinstance(model, StreamModel) else frozenset()
+    return CONFLICT if {lack.lot for lack in lacks} <= unlike else ""
 
 
 def model_of_streams(streams: Streams) -> StreamModel:
@@ -13,11 +64,14 @@ def model_of_streams(streams: Streams) -> StreamModel:
     """(origin, position) -> its place, and who lacks it."""
     unlike: set[tuple[str, str]] = set()
     passed: dict[tuple[str, str], int] = {}
+    apart: list[tuple[str, str, str]] = []
+    """(server, origin, position) of what one server alone holds: nobody lacks it, and whoever throws it away shall be told."""
     system = streams.shown.system
     for (copy, origin), both in streams.differences.items():
         source = streams.source_of(origin)
-        if both.shared is None or source is None:
+        if both.shared is None or source in (None, copy):
             continue  # where it stands in the stream nobody can say
+        assert source is not None
         passed[copy, origin] = both.shared.covers
         if both.shared.last is not None:
             made.setdefault((origin, both.shared.last), (both.shared.covers, set()))
@@ -28,6 +82,7 @@ def model_of_streams(streams: Streams) -> StreamModel:
             place = row["commit" if log.by_commit else "last"]
             made.setdefault((origin, position), (place, set()))[1].add(copy)
             unlike.add((origin, position))
+            apart.append((copy, origin, position))
     sources = {origin: streams.source_of(origin) for origin in streams.origins}
     lots = [Lot(origin, position, position) for origin, position in made]
     servers = {
@@ -49,11 +104,10 @@ def model_of_streams(streams: Streams) -> StreamModel:
         if told.server not in servers and told.source in servers:  # what it lacks, only its own queue tells
             servers[told.server] = Server(told.server, None, None, {}, None, set(range(len(lots))))
     places = [place for place, _ in made.values()]
-    for (copy, origin), both in streams.differences.items():
-        for position in both.difference.errant:  # nobody lacks it, and whoever throws it away shall be told
-            servers[copy].holds.add(len(lots))
-            lots.append(Lot(origin, position, position, within=f"only on {copy}"))
-            places.append(-1)
+    for copy, origin, position in [*apart, *only_there(streams)]:
+        servers[copy].holds.add(len(lots))
+        lots.append(Lot(origin, position, position, within=f"{ONLY_ON} {copy}"))
+        places.append(-1)
     links = [
         Link(told.source, told.server, not told.stopped)
         for told in streams.applied

@@ -7,7 +7,8 @@ from typing import Any
 
 from workbench.diagnosing.situation import Situation
 from workbench.fleet.topology import Replica
-from workbench.model import Finding, System
+from workbench.model import Finding, System, counted
+from workbench.repairs.plans import Course, Draft
 from workbench.rules.mending import Lack, Lot, Model
 
 _ENTRIES = "entry_state"
@@ -160,3 +161,17 @@ def _need_not_have(situation: Situation, server: str, suffix: str | None) -> lis
             return sorted(contents.fractional.need_not[server])
     some = [row.get("excluded") or "" for (_, of, _), row in situation.statuses().items() if of == suffix]
     return sorted({word for text in some for word in text.lower().split()})
+
+
+def why_chosen(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
+    """Why a way became part of the plan, in words."""
+    if draft.way in ways:
+        return "you asked for it, and it is proven"
+    lost = f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)" if chosen.lost else "loses none"
+    if not chosen.restored:
+        return (
+            f"it {lost}, and is the gentlest way that was proven"
+            if chosen.lost
+            else "it is the gentlest way that was proven"
+        )
+    return f"it restores {counted(chosen.restored)}, {lost}, and is the gentlest way that does"

@@ -366,6 +366,8 @@ def _plan(plan: Row | None) -> Iterator[str]:
         loses = f"; **{escaped(step['loses'])}**" if step["loses"] else ""
         yield f"- changes: {escaped(step['server'])}, done on {escaped(step['on'])}{loses}"
         yield from (f"- {word.replace('_', ' ')}: {escaped(step[word])}" for word in ("stands_on", "expects", "risk"))
+        if step["assumes"]:
+            yield f"- taken for granted: {escaped(step['assumes'])}"
         yield f"- undo: {escaped(step['undo'] or 'cannot be undone: ' + step['cannot_undo'])}"
         yield from (f"- command: {escaped(line)}" for line in step["commands"])
         if step["sends"]:

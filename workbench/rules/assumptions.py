@@ -7,11 +7,14 @@ from collections.abc import Mapping
 LOG_BEGINS_AT_FIRST_RECORD, CLOCK_IN_UTC = "log_begins_at_first_record", "clock_in_utc"
 CONSUMER_GUESSED = "consumer_guessed"
 CLOCKS_AGREE = "clocks_agree"
+SOURCE_NAMED, SOURCE_OPEN = "source_named_by_person", "source_open"
 
 ASSUMPTIONS: Mapping[str, str] = {
     LOG_BEGINS_AT_FIRST_RECORD: "a changelog does not say how far it was trimmed: what it shows first is taken for that",
     CLOCK_IN_UTC: "no file tells the time zone of the server: its clock is taken to run in UTC",
     CLOCKS_AGREE: "clocks that agree with each other are taken to be right: the files do not say how they were when read",
+    SOURCE_NAMED: "a person named the server whose log is the source: the logs do not prove it",
+    SOURCE_OPEN: "nobody named the server whose log is the source: what two logs hold alike is taken for what it committed",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",
 }
 """Code -> the assumption in words."""

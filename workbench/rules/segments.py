@@ -273,7 +273,7 @@ def _by_statements(once: Sequence[Message], stream: Stream) -> tuple[str, str | 
     if once[-1].ended is False:
         return _without_end(once, once, stream, ())
     if not _fits(once, to_the_end=False):
-        return INCOMPLETE, GAPS, None
+        return INCOMPLETE, GAPS, _missing_pieces(once)
     if _left_open(once):
         return _without_end(once, once, stream, ())
     if stream.lost:
@@ -301,6 +301,20 @@ def _fits(messages: Sequence[Message], to_the_end: bool = True) -> bool:
                 return False
             open_piece = None if piece.number is None or piece.ended else piece
     return open_piece is None or not to_the_end
+
+
+def _missing_pieces(messages: Sequence[Message]) -> tuple[int, ...] | None:
+    """The numbers of the pieces that are not there, where one statement alone was cut and its pieces rise; None: nobody knows.
+
+    INSERT 1, INSERT 3 lacks 2; INSERT 2, INSERT 3 lacks 1.
+    """
+    pieces = [piece for message in messages for piece in message.pieces if piece.number is not None]
+    cut = [piece for piece in pieces if (piece.number or 0) > 1 or not piece.ended]
+    numbers = [piece.number or 0 for piece in cut]
+    alike = len({(piece.operation, piece.target) for piece in cut}) == 1
+    if not alike or numbers != sorted(set(numbers)):
+        return None
+    return tuple(sorted(set(range(1, max(numbers) + 1)) - set(numbers))) or None
 
 
 def _next(piece: Piece, following: Piece) -> bool:

@@ -8,7 +8,7 @@ comes after is behind, and on its way.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -84,6 +84,8 @@ class Difference:
     undecided  what the copy has without an end -> what its source says of it
     errant     only the copy has committed them, between transactions that both have
     conflicts  both have them, with different contents or ends
+    alone      committed, the copy is past them or not there yet, and no other log has anything of them: told only where nobody
+               knows which log is the source, for then their server may have made them by itself
     unrelated  most of what bears one number in both is not the same: then nothing else is told
     """
 
@@ -95,6 +97,7 @@ class Difference:
     errant: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
     unrelated: bool = False
+    alone: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -135,11 +138,16 @@ def shared(source: Mapping[str, Entry], copy: Mapping[str, Entry], lost: Iterabl
 
 
 def difference(
-    source: Sequence[Entry], copy: Sequence[Entry], lost: Sequence[int] = (), lost_there: Sequence[int] = ()
+    source: Sequence[Entry],
+    copy: Sequence[Entry],
+    lost: Sequence[int] = (),
+    lost_there: Sequence[int] = (),
+    elsewhere: Collection[str] | None = None,
 ) -> Difference:
     """What the copy lacks of the source's stream, and has beyond it. Of a number used twice the last one counts.
 
-    `lost` are places in the copy at which records could not be read, `lost_there` those in the source.
+    `lost` are places in the copy at which records could not be read, `lost_there` those in the source. `elsewhere`: nobody knows
+    which log is the source, and of these positions a third one has something.
     """
     order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
     theirs, mine = ({one.position: one for one in stream} for stream in (order, there))
@@ -153,6 +161,13 @@ def difference(
     for one in order:
         if theirs[one.position] is one:
             _judge(one, mine.get(one.position), both, bool(lost), found)
+    if elsewhere is not None:
+        known = {*mine, *elsewhere}
+        lacks = sorted((*found.inside, *found.behind), key=lambda lack: (lack.place, lack.position))
+        found.alone.extend(lack.position for lack in lacks if lack.position not in known)
+        found.inside[:], found.behind[:] = (
+            [lack for lack in some if lack.position in known] for some in (found.inside, found.behind)
+        )
     first, last = both.ends
     back = shared(mine, theirs, lost_there)
     holes = back.gaps if back else ()

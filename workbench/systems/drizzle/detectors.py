@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.collected.unpacking import PACKED
-from workbench.diagnosing.by_stream import Streams, big_ones, purge_below
-from workbench.model import APPLYING, HOLES, IDENTITY, ITEMS_SHOWN, LAG, Detectors, Finding, first_few, step
+from workbench.diagnosing.by_stream import Streams, big_ones
+from workbench.diagnosing.stream_appliers import Behind, lacking_said
+from workbench.diagnosing.stream_rows import purge_below
+from workbench.model import APPLYING, HOLES, IDENTITY, ITEMS_SHOWN, LAG, Detectors, Finding, first_few, listed, step
 from workbench.rules.segments import (
     ABORTED,
     ASK,
@@ -23,6 +25,7 @@ from workbench.rules.segments import (
     SAYS,
     UNFINISHED,
 )
+from workbench.systems.drizzle.errant import errant
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -81,7 +84,8 @@ def incomplete(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "TXN_INCOMPLETE",
             "error",
-            f"{key[0]}: {_some(rows)} came without some of the messages: nothing of them may be applied",
+            f"{key[0]}: {_some(rows)} came without {_lacking(rows)}: nothing of {'it' if len(rows) == 1 else 'them'} may be "
+            "applied",
             **_of(key, rows),
             fix=(
                 step(
@@ -91,6 +95,13 @@ def incomplete(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _lacking(rows: Sequence[Row]) -> str:
+    """Which messages are not there, of one transaction that tells it."""
+    numbers = str(rows[0]["missing"] or "").split() if len(rows) == 1 else []
+    many = f"messages {listed(numbers[:10])}" if len(numbers) > 1 else f"message {numbers[0]}" if numbers else ""
+    return many or "some of the messages"
 
 
 def _holder(situation: Situation, row: Row) -> str | None:
@@ -156,19 +167,21 @@ def conflicts(situation: Situation) -> Iterator[Finding]:
     streams, show = _streams(situation), situation.topology.system.show
     for (server, origin), one in sorted(streams.differences.items()):
         if count := one.counts["conflicts"]:
-            source = streams.source_of(origin)
+            source = streams.source_for(server, origin)
             yield Finding(
                 "TXN_CONFLICT",
                 "error",
-                f"{server} and {source} hold {count:,} transactions of server {origin} with different contents or ends",
+                f"{server} and {source} hold {count:,} transaction{'' if count == 1 else 's'} of server {origin} with different "
+                "contents or ends",
                 server=server,
                 origin=origin,
                 items=tuple(map(show, one.difference.conflicts[:ITEMS_SHOWN])),
                 evidence=({"server": server, "source": source, "count": count},),
                 fix=(
                     step(
-                        f"compare the rows of both, and provision the one that is wrong ({server}?) from the other",
-                        "both committed under one number what is not the same",
+                        "compare the rows of both, save what is right of either, and then provision the one that is wrong from "
+                        "the other",
+                        "both committed under one number what is not the same, and a copy of all data replaces the other content",
                         "if two servers run with one server id, both may be right: give one of them another id",
                     ),
                 ),
@@ -222,7 +235,8 @@ def damaged(situation: Situation) -> Iterator[Finding]:
         mine = _streams(situation).odd_ones if log and log.file == one.file else []
         bad = [row for row in mine if row["server"] == one.server and row["outcome"] == CORRUPT]
         if lost or bad:
-            what = [f"{len(bad):,} transactions have a message that does not fit its checksum"] if bad else []
+            have = "transaction has" if len(bad) == 1 else "transactions have"
+            what = [f"{len(bad):,} {have} a message that does not fit its checksum"] if bad else []
             places = f"{len(lost):,} place{'s' * (len(lost) != 1)}"
             what += [f"what is no record that can be read, in {places}"] if lost else []
             evidence = [{name: row[name] for name in ("position", "outcome", "offset")} for row in bad]
@@ -271,9 +285,9 @@ def not_understood(situation: Situation) -> Iterator[Finding]:
     label = situation.topology.snapshot
     told: dict[tuple[str, str], Counter[str]] = {}
     first: dict[tuple[str, str, str], int] = {}
-    for batch in situation.rows(
-        "segments", ["server", "file", "offset", "unknown"], pc.field("unknown").is_valid(), snapshot=label
-    ):
+    # What a record with a wrong checksum seems to hold was not written by any server: RECORD_CORRUPT says it.
+    where = pc.field("unknown").is_valid() & (pc.field("sound").is_null() | pc.field("sound"))
+    for batch in situation.rows("segments", ["server", "file", "offset", "unknown"], where, snapshot=label):
         for row in batch.to_pylist():
             told.setdefault((row["server"], row["file"]), Counter())[row["unknown"]] += 1
             first.setdefault((row["server"], row["file"], row["unknown"]), row["offset"])
@@ -281,7 +295,7 @@ def not_understood(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "RECORD_UNKNOWN",
             "warning",
-            f"{file}: {sum(kinds.values()):,} statements or records hold what this reader does not know",
+            f"{file}: {_counted(sum(kinds.values()))} what this reader does not know",
             server=server,
             evidence=first_few(
                 {"unknown": kind, "count": count, "offset": first[server, file, kind]}
@@ -295,6 +309,10 @@ def not_understood(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _counted(count: int) -> str:
+    return "1 statement or record holds" if count == 1 else f"{count:,} statements or records hold"
 
 
 def ragged(situation: Situation) -> Iterator[Finding]:
@@ -362,6 +380,8 @@ def appliers(situation: Situation) -> Iterator[Finding]:
                 ),
             )
     for behind in streams.behind:
+        if behind.parts:
+            yield _queued_in_part(behind, show)
         gone = behind.gaps
         if gone:
             one = behind.applied
@@ -385,8 +405,36 @@ def appliers(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def _queued_in_part(behind: Behind, show: Callable[[str], str]) -> Finding:
+    """Transactions of which the queue of a replica holds a part."""
+    one, parts = behind.applied, behind.parts
+    named = ", ".join(f"{show(at)} without {lacking_said(one.in_part[at])}" for (_, at), _ in parts[:3])
+    more = f" and {len(parts) - 3:,} more" if len(parts) > 3 else ""
+    them = "it" if len(parts) == 1 else "them"
+    return Finding(
+        "TXN_INCOMPLETE",
+        "error",
+        f"{one.server}: its queue holds {len(parts):,} transaction{'' if len(parts) == 1 else 's'} in part ({named}{more}): its "
+        f"applier reads message after message until one is not there, and would apply a part of {them}",
+        server=one.server,
+        origin=parts[0][1],
+        items=tuple(show(at) for (_, at), _ in parts[:ITEMS_SHOWN]),
+        evidence=first_few(
+            {"commit": commit, "position": show(at), "missing": one.in_part[at].missing} for (commit, at), _ in parts
+        ),
+        fix=(
+            step(
+                f"stop {one.server} before its applier comes to {them}, and put the messages that are not there into its queue "
+                f"from the log of {one.source}",
+                "a part of a transaction must not be applied, and a slave does not ask for what it has seen",
+                f"if it applied a part already, provision {one.server} from {one.source}",
+            ),
+        ),
+    )
+
+
 DETECTORS: Detectors = {
-    IDENTITY: (used_again,),
+    IDENTITY: (used_again, errant),
     HOLES: (incomplete, without_end, conflicts, repeated, damaged, not_understood, ragged),
     APPLYING: (appliers,),
     LAG: (big,),

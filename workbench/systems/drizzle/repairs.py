@@ -17,6 +17,7 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.model import Problem
 from workbench.repairs.plans import ALL, SENT, Draft, Need, Repairs, Step, View
+from workbench.repairs.stream_models import ONLY_ON
 from workbench.repairs.stream_records import (
     Record,
     committed_between,
@@ -250,6 +251,7 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         changes=len(wanted),
         effects=({"do": "give", "server": server, "lots": [one.lot for one in wanted]},),
         details={"transactions": [one.details() for one in wanted], "discard": void},
+        assumes=streams.assumes(origin),
     )
 
 
@@ -302,7 +304,23 @@ class StartApplier:
                 sends=todo,
                 effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
             )
-            yield Draft(START, says, (step,), costs="it is done by hand")
+            yield Draft(
+                START, says, (step,), costs="it is done by hand", refused=_lacking_in_queue(view, link.consumer)
+            )
+
+
+def _names_first(origins: Sequence[str]) -> str:
+    """Why nothing may be copied over what differs as long as nobody knows which log is the source."""
+    options = " ".join(f"--source {origin}=SERVER" for origin in origins)
+    return f"nobody knows which of two contents is right: name the server that makes these transactions ({options})"
+
+
+def _lacking_in_queue(view: View, server: str) -> str:
+    """Why an applier must not go on: it would apply a part, or pass over what its queue lacks; empty: it may."""
+    streams = view.situation.verdicts.streams
+    assert streams is not None
+    holes = [one for one in streams.behind if one.applied.server == server and (one.parts or one.gaps)]
+    return f"the queue of {server} lacks what it would come to (TXN_INCOMPLETE, QUEUE_GAP)" if holes else ""
 
 
 def _also(view: View, model: Model) -> Iterator[Need]:
@@ -324,10 +342,19 @@ class Provision:
         assert isinstance(model, StreamModel)
         if need.server is None or not need.lacks:
             return
+        streams = view.situation.verdicts.streams
+        assert streams is not None
         lots = {lack.lot for lack in need.lacks}
-        for source in sorted(name for name, one in model.servers.items() if name != need.server and lots <= one.holds)[
-            :2
-        ]:
+        # Whoever copies from a server with transactions of its own spreads them.
+        own = {
+            name
+            for name, one in model.servers.items()
+            if any((model.lots[number].within or "").startswith(ONLY_ON) for number in one.holds)
+        }
+        whole = (name for name, one in model.servers.items() if name not in {need.server, *own} and lots <= one.holds)
+        origins = sorted({model.lots[number].origin for number in lots})
+        guessed = [origin for origin in origins if streams.is_open(origin)]
+        for source in sorted(whole)[:2]:
             says = f"copy all data of {source} to {need.server}"
             todo = f"on {source}: write a consistent copy of all schemas; on {need.server}: replace all data by it, and tell its "
             todo += "applier from which commit to go on\n"
@@ -345,9 +372,16 @@ class Provision:
                 sends=printable(todo.rstrip()) + "\n",
                 changes=ALL,
                 effects=({"do": "initialise", "source": source, "server": need.server},),
+                assumes=tuple(dict.fromkeys(code for origin in origins for code in streams.assumes(origin))),
             )
             yield Draft(
-                PROVISION, says, (step,), "all data, once", f"{need.server} until it is done", "it is done by hand"
+                PROVISION,
+                says,
+                (step,),
+                "all data, once",
+                f"{need.server} until it is done",
+                "it is done by hand",
+                _names_first(guessed) if guessed and lots & model.unlike else "",
             )
 
 

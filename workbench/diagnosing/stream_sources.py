@@ -1,0 +1,81 @@
+"""Whose log is the source of an origin: what a person names, what the evidence shows, or nobody knows.
+
+A server id is 1 on every server that was not told otherwise, so it names no server. Three equal logs and one more, all of id 1:
+
+    a  1 2 3        4 is d's own, or a, b and c lack it: which one, no log tells. It is errant until somebody names the source.
+    b  1 2 3
+    c  1 2 3
+    d  1 2 3 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from workbench.engine.streams import StreamLog
+from workbench.model import Finding
+from workbench.rules.assumptions import SOURCE_NAMED, SOURCE_OPEN
+from workbench.rules.segments import EVENT
+
+PERSON, EVENTS, APPLIERS, ONLY_LOG = "person", "events", "appliers", "only_log"
+KNOWN_BY: Mapping[str, str] = {
+    PERSON: "a person named it",
+    EVENTS: "its log alone holds the starts and stops of that server",
+    APPLIERS: "all other servers say that they apply what another one committed",
+    ONLY_LOG: "no other log has transactions of it",
+}
+"""How the source of an origin is known, in words."""
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """The log that others are held against, and how it is known that it is the source; None: nobody knows.
+
+    Where nobody knows it is the log with most of the origin, and what no other log has of it counts for nothing.
+    """
+
+    server: str
+    known_by: str | None
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What is taken for granted of it, as codes."""
+        return {PERSON: (SOURCE_NAMED,), None: (SOURCE_OPEN,)}.get(self.known_by, ())
+
+
+def source_of(
+    origin: str, logs: Mapping[str, StreamLog], named: Mapping[str, str], applying: Collection[str]
+) -> StreamSource | None:
+    """The source of an origin; None: no log has anything of it. `applying` are servers that say they apply from a master."""
+    having = {name: log.committed.get(origin, 0) for name, log in logs.items() if origin in log.sums}
+    if not having:
+        return None
+    if named.get(origin) in having:
+        return StreamSource(named[origin], PERSON)
+    if len(having) == 1:
+        return StreamSource(next(iter(having)), ONLY_LOG)
+    started = [name for name in having if logs[name].sums[origin].outcomes[EVENT]]
+    if len(started) == 1 and _all_go_back_as_far(logs, having, started[0], origin):
+        return StreamSource(started[0], EVENTS)
+    masters = [name for name in having if name not in applying]
+    if len(masters) == 1:
+        return StreamSource(masters[0], APPLIERS)
+    return StreamSource(max(sorted(having), key=having.__getitem__), None)
+
+
+def with_sources(findings: Iterable[Finding], sources: Mapping[str, StreamSource]) -> Iterator[Finding]:
+    """The same findings, those that rest on the source of an origin with what they take for granted of it."""
+    for one in findings:
+        source = sources.get(one.origin or "")
+        rests = source is not None and one.code in _ON_THE_SOURCE
+        yield replace(one, assumes=(*one.assumes, *source.assumes)) if source and rests else one
+
+
+_ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "STRANDED_CHANGE", "PENDING_CHANGES"})
+
+
+def _all_go_back_as_far(logs: Mapping[str, StreamLog], names: Collection[str], than: str, origin: str) -> bool:
+    """True if each log holds the first transaction of one of them: none begins later, and may have had a start before that."""
+    first = logs[than].sums[origin].first
+    return first is not None and all(logs[name].rows_of(origin, [first[1]]) for name in names)

@@ -1,0 +1,92 @@
+"""The finding ERRANT_CHANGE: transactions of one log alone, of which nothing tells whether the others should have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosing.by_stream import AHEAD, NO_SOURCE, OWN_ID, Streams
+from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+Row = Mapping[str, Any]
+
+
+def errant(situation: Situation) -> Iterator[Finding]:
+    """Transactions of one log alone; what only follows the end of its source's log may be younger than that."""
+    streams, show = situation.verdicts.streams, situation.topology.system.show
+    assert streams is not None
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for row in situation.verdicts.errant:
+        rows.setdefault((row["server"], row["origin"]), []).append(row)
+    for (server, origin), mine in sorted(rows.items()):
+        count, positions = streams.errant[server, origin]
+        why = mine[0]["why"]
+        many = f"{count:,} transaction{'' if count == 1 else 's'} of server {origin}"
+        named = ", ".join(map(show, positions[:3])) + (f" and {count - 3:,} more" if count > 3 else "")
+        says, mend = _SAYS[why](streams, server, origin, f"{many} ({named})", count > 1)
+        lacked = f"only {server} has {many}, {_ROOT[why]}" if why in _ROOT else ""
+        yield Finding(
+            "ERRANT_CHANGE",
+            "info" if why == AHEAD else "warning",
+            says,
+            server=server,
+            origin=origin,
+            items=tuple(map(show, positions[:ITEMS_SHOWN])),
+            evidence=first_few({key: row[key] for key in ("position", "operation", "target", "why")} for row in mine),
+            fix=(mend,),
+            root="" if situation.verdicts.missing else lacked,  # what is missing for sure is said first
+        )
+
+
+def _without_source(
+    streams: Streams, server: str, origin: str, what: str, several: bool
+) -> tuple[str, Mapping[str, Any]]:
+    others = [name for name, log in sorted(streams.logs.items()) if name != server and origin in log.sums]
+    they, them = ("they are", "them") if several else ("it is", "it")
+    lack = f"{listed(others)} lack{'s' if len(others) == 1 else ''} {them}"
+    return (
+        f"only {server} has {what}, and nothing tells which log is the source of that id: {they} {server}'s own, or {lack}",
+        step(
+            f"find out which server makes the transactions of id {origin}, and name it: `--source {origin}=SERVER` for this run, "
+            f"or `origin: '{origin}'` of that server in case.yaml; then diagnose again",
+            f"if {server} makes them, {lack}; if another server does, {they} errant on {server}",
+            f"until then apply {them} nowhere, and do not provision {server}: that throws {them} away",
+        ),
+    )
+
+
+def _of_its_own_id(
+    streams: Streams, server: str, origin: str, what: str, several: bool
+) -> tuple[str, Mapping[str, Any]]:
+    they, them = ("they are", "them") if several else ("it is", "it")
+    return (
+        f"only {server} has {what}: no other log has anything of that id",
+        step(
+            f"find out who wrote on {server}: if it is a replica, {they} errant there; save {them} before {server} is "
+            "provisioned",
+            f"{server} shares transactions of another id with other servers, and of this one with none",
+            "if other servers replicate from it, collect their logs, too",
+        ),
+    )
+
+
+def _ahead(streams: Streams, server: str, origin: str, what: str, several: bool) -> tuple[str, Mapping[str, Any]]:
+    source = streams.source_of(origin)
+    they, them = ("they are", "them") if several else ("it is", "it")
+    return (
+        f"{server} has {what} behind the last that the log of {source} has: {source} was read before it made {them}, or {they} "
+        f"{server}'s own",
+        step(
+            f"collect the log of {source} once more, later than that of {server}: what it lacks then is errant on {server}",
+            "a log that was read earlier ends earlier",
+            f"do not provision {server} before that: if {they} its own, that throws {them} away",
+        ),
+    )
+
+
+_SAYS = {NO_SOURCE: _without_source, OWN_ID: _of_its_own_id, AHEAD: _ahead}
+_ROOT = {NO_SOURCE: "and nothing tells whether the others lack them", OWN_ID: "an id of its own"}
+"""Why -> how the clause of the first line ends; what only follows the end of a log is not said there."""
