@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.behind_links import failing_suppliers, lacked_behind
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
 from workbench.diagnosing.passing_over import passed_over
 from workbench.diagnosing.restart_order import links_off_first
@@ -44,10 +45,11 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             continue  # UNRELATED_DATA says it of both servers
         if pair and failure.reason in (*TRANSIENT, SCHEDULE_CLOSED):
             # What other links bring does not wait for a schedule to open, nor for its turn at a consumer that they keep busy.
-            busy = failure.reason == BUSY
-            without = _failing_suppliers(situation, link.consumer, link.suffix) if busy else frozenset()
-            alone = busy or failure.reason == SCHEDULE_CLOSED
-            pair = {**pair, "to_send": _lacked(situation, pair, alone, without)}
+            without = (
+                failing_suppliers(situation, link.consumer, link.suffix) if failure.reason == BUSY else frozenset()
+            )
+            alone = failure.reason in (BUSY, SCHEDULE_CLOSED)
+            pair = {**pair, "to_send": lacked_behind(situation, pair, alone, without)}
         waiting = sum(one["count"] for one in pair["to_send"].values()) if pair else None
         read = readings.get(link.supplier)
         oldest = _oldest(situation, pair, read or newest.get(link.supplier))
@@ -81,7 +83,7 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
 
 def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | None) -> tuple[Mapping[str, Any], ...]:
     """What mends a link; where its sessions would pass over changes for good, its consumer has to be filled all the same."""
-    alone = _lacked(situation, pair, alone=True) if pair and link.consumer else {}
+    alone = lacked_behind(situation, pair, alone=True) if pair and link.consumer else {}
     hidden = sum(count for origin, count in passed_over(situation, pair).items() if origin in alone) if pair else 0
     if not hidden:
         return (*_off_first(situation, link), *failure.fix)
@@ -130,32 +132,9 @@ def waiting_behind(situation: Situation, link: Link) -> tuple[int | None, str]:
     pair = _pair(situation, link)
     if pair is None:
         return None, ""
-    pair = {**pair, "to_send": _lacked(situation, pair)}
+    pair = {**pair, "to_send": lacked_behind(situation, pair)}
     waiting = sum(one["count"] for one in pair["to_send"].values())
     return waiting, f"; {_behind(situation, link, pair, waiting, None)}" if waiting else ""
-
-
-def _lacked(situation: Situation, pair: Row, alone: bool = False, without: Set[str] = frozenset()) -> dict[str, Row]:
-    """Of what a session would send, what the consumer waits for: some changes are sent, and taken by no server.
-
-    Of what it waits for the supplier may have a part only. `alone`: what no other link that runs would bring; a link that is
-    busy for the moment counts as running, unless `without` names its supplier.
-    """
-    waits = {
-        row["origin"]: row
-        for row in situation.verdicts.pending
-        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
-        if not alone or not {*row["suppliers"], *(row.get("through") or ())} - without
-    }
-    return {
-        origin: {
-            **waits[origin],
-            "count": min(sent["count"], waits[origin]["count"]),
-            "first": max(sent["first"], waits[origin]["first"]),
-        }
-        for origin, sent in pair["to_send"].items()
-        if origin in waits
-    }
 
 
 def leave_off(situation: Situation, link: Link) -> Mapping[str, Any] | None:
@@ -188,7 +167,7 @@ def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> ti
     made = [
         moment
         for one in (pair["to_send"].values() if pair else ())
-        if (moment := system.moment(system.typed(one["first"]) or ""))
+        if (moment := system.moment(system.typed(one.get("behind") or one["first"]) or ""))
     ]
     if not (made and read) or min(made) - read >= _LONG:
         return None
@@ -237,7 +216,7 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
     }
     them = "them" if many else "it"
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
-    failing = _failing_suppliers(situation, *to)
+    failing = failing_suppliers(situation, *to)
     ways = [[name for name in row["suppliers"] if name != pair["supplier"] and name not in failing] for row in waits]
     if not waits or len(waits) < len(pair["to_send"]):
         return ""
@@ -249,14 +228,6 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
         through = sorted({name for way, row in zip(ways, waits, strict=True) for name in way or row["through"]})
         return f"; over links that run {'they come' if many else 'it comes'} through {_listed(through, 'or')}"
     return ""
-
-
-def _failing_suppliers(situation: Situation, consumer: str | None, suffix: str | None) -> frozenset[str]:
-    """The servers of which a link to a consumer fails."""
-    to = consumer, suffix
-    return frozenset(
-        link.supplier for link in situation.topology.links if (link.consumer, link.suffix) == to and link.failure
-    )
 
 
 # --- in a headline, and in other findings
@@ -453,7 +424,8 @@ def _without_anchor(situation: Situation, row: Row) -> list[str]:
     to_it = [pair for pair in situation.pairs if (pair["consumer"], pair["suffix"]) == (row["server"], row["suffix"])]
     linked = [pair for pair in to_it if pair["link"]]
     stuck = [pair["link"] for pair in linked if runs(pair) and pair["decision"] == ANCHOR_NOT_FOUND]
-    return sorted(stuck) if len(stuck) == len(linked) else []
+    leading = [one for one in situation.topology.links if (one.consumer, one.suffix) == (row["server"], row["suffix"])]
+    return sorted(stuck) if len(stuck) == len(linked) == len(leading) else []
 
 
 def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:

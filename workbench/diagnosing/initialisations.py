@@ -42,7 +42,7 @@ def _leading_to(evidence: Evidence, replica: Replica) -> set[tuple[str, str]]:
 def _logged(evidence: Evidence, replica: Replica) -> Told:
     """Those that the logs of suppliers tell of from begin to end: a link forgets its last one when the supplier restarts.
 
-    Such a line names the link alone: of a name that links of two suffixes bear it tells nothing.
+    Such a line names the link and the port that it led to: of a name that links of two suffixes bear it tells nothing.
     """
     proving = evidence.shown.proving
     if not proving.sends_whole:
@@ -51,13 +51,18 @@ def _logged(evidence: Evidence, replica: Replica) -> Told:
     names = _leading_to(evidence, replica) - others
     where = pc.field("code").isin(pa.array([proving.sends_whole, proving.sent_whole])) & pc.field("at").is_valid()
     found = set()
+    ports = {
+        (link.supplier, link.name): f":{(link.address or '').rpartition(':')[2]})"
+        for link in evidence.shown.links
+        if link.suffix == replica.suffix and link.consumer == replica.server
+    }
     for supplier in sorted({supplier for supplier, _ in names}):
         # A log that is collected again begins with the lines that it had before.
         rows = {
             (row["at"], row["link"], row["code"])
             for part in evidence.parts("messages", supplier)
-            for row in rows_where([part], ["at", "code", "link"], where).to_pylist()
-            if (supplier, row["link"]) in names
+            for row in rows_where([part], ["at", "code", "link", "text"], where).to_pylist()
+            if (supplier, row["link"]) in names and ports[supplier, row["link"]] in (row["text"] or "")
         }
         began: dict[str, datetime] = {}
         for at, link, code in sorted(rows):

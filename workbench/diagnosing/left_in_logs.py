@@ -116,7 +116,13 @@ def _with_effect(
         of = of_keys(evidence.system, sorted(some), evidence.numbers)
         for there, rows in rows_at(parts, of, evidence.numbers, ["operation", "body"]):
             about |= zip(there.keys(evidence.system, evidence.names), rows.to_pylist(), strict=True)
-        told = [these.no_effect(server, about) for these, server in telling]
+        proving = evidence.shown.proving
+        computed = {
+            key
+            for key, row in about.items()
+            if proving.touched(row["body"] or "") <= proving.not_compared | proving.own_notes
+        }
+        told = [computed & these.no_effect(server, about) for these, server in telling]
         nothing = set(about).intersection(*told) if told else set()
         yield from (key for key in some if key not in nothing)
 
@@ -182,6 +188,12 @@ def gone_with_the_data(situation: Situation, server: str | None, suffix: str | N
             if row["position"] and (row["suffix"] or _suffix_of(spelled(row["target"] or ""), suffix)) == suffix
         )
         found |= {key for key in keys if key and key > top and not (log and log.holds(key))}
+    if found:  # what the log of another server shows as applied is there
+        there = (
+            (pc.field("origin") == one.origin) & (pc.field("outcome") == "applied") & (pc.field("server") != one.server)
+        )
+        for batch in situation.rows("applied", ["position"], there):
+            found -= {typed(position) for position in batch["position"].to_pylist() if position}
     return [situation.topology.system.show(key) for key in sorted(found)]
 
 
@@ -196,8 +208,12 @@ def claimed_alone(situation: Situation, server: str | None, suffix: str | None) 
     if one is None or one.origin is None:
         return ""
     others = [
-        other for other in situation.topology.replicas if (other.suffix, other.server != server) == (suffix, True)
+        other
+        for other in situation.topology.replicas
+        if (other.suffix, other.server != server) == (suffix, True)
+        if (other.server, suffix) not in situation.without_data
     ]
-    claimed = last(one.vector, one.origin) or ""
+    logged = (one.log.facts.get("by_origin", {}) if one.log else {}).get(one.origin, {}).get("max") or ""
+    claimed = last(one.vector, one.origin) or ("" if left_in_log(situation.verdicts, server, suffix) else logged)
     furthest = max((other.top(one.origin) for other in others), default="")
     return situation.topology.system.show(claimed) if claimed > furthest else ""

@@ -289,7 +289,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
                 mend += "backup or whoever made them tells it"
                 never = "no server is known to have them: no session and no initialisation brings them"
             if held and not whole:
-                mend = "write the present values of each entry concerned once more on a server that has its change (HELD BY)"
+                mend = "write the present values of each entry concerned once more on a server with data that has its change "
+                mend += "(HELD BY)"
                 beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
             if saved := from_a_log_of_before(situation, rows, held):
                 mend, never, beware = saved["repair"], saved["why"], saved["caution"]
@@ -303,11 +304,18 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             **_of_changes(key, rows),
             fix=(
                 *alike_first(situation, server, key[1]),
+                *((of_before,) if (of_before := _of_before(situation, rows)) and of_before["repair"] != mend else ()),
                 *(source_first(situation, where, key[1], server) if held else ()),
                 *(fed_alone_first(situation, server, key[1]) if held else ()),
                 step(mend, never, by_hand or beware),
             ),
         )
+
+
+def _of_before(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """What to do first about those of some changes that only the logs of servers without data have."""
+    old = [row for row in rows if from_a_log_of_before(situation, [row], row["held_by"])]
+    return from_a_log_of_before(situation, old, _holders(old)) if old else None
 
 
 def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:
@@ -490,11 +498,16 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         if behind := row.get("behind_gap"):
             come = "does not come" if behind == 1 else "do not come"
             who += f"; {behind:,} of them {come} before what the queue of {row['server']} lacks is there"
+        may = (row.get("may_pass_over") or {}) if coming else {}
+        for name, count in may.items():
+            who += f"; a session of {name} that comes first passes over {count:,} of them for good: switch off its link until "
+            who += "they have arrived"
         yield Finding(
             "PENDING_CHANGES",
             "warning"
             if lacking
             or passed
+            or may
             or unfed
             or row.get("lost_by")
             or row.get("lost")

@@ -137,6 +137,8 @@ KEYS: Mapping[str, str] = {
     "pending[].gone": "how many of them no log has any more, although the logs reach that far",
     "pending[].suppliers": "who would send them now; `dropped_since` says whether the server takes what they send",
     "pending[].passed_over": "how many of them a session would pass over for good, whichever supplier begins it",
+    "pending[].may_pass_over": "supplier -> how many of them its session would pass over for good if it came first",
+    "pending[].may_pass_over.*": "how many",
     "pending[].refused": "those of them that the server refused at every attempt, and that its suppliers go on without",
     "pending[].refused[].position": "the change",
     "pending[].refused[].code": "the result that the server answered",

@@ -33,7 +33,9 @@ def note_passed_over(situation: Situation) -> None:
             for pair in feeding.get((row["server"], row["suffix"]), ())
             if pair["supplier"] in row["suppliers"] and has_some(pair, row["origin"])
         ]
-        row["passed_over"] = min((passed_over(situation, pair).get(row["origin"], 0) for pair in ways), default=0)
+        by = {pair["supplier"]: passed_over(situation, pair).get(row["origin"], 0) for pair in ways}
+        row["passed_over"] = min(by.values(), default=0)
+        row["may_pass_over"] = {} if row["passed_over"] else {name: count for name, count in by.items() if count}
 
 
 def passed_over(situation: Situation, pair: Row) -> dict[str, int]:
@@ -71,7 +73,7 @@ def fill_instead(situation: Situation, row: Row) -> Mapping[str, Any]:
         f"switch off what leads from {feeds} to {server} until another server that has them sends to it; where none does, "
         f"{refill} {server} from one that has all changes",
         f"as soon as a later change comes from {feeds}, the vector of {server} covers them, and no session sends them again",
-        f"what {server} passes on lacks them, too",
+        f"first see that {server} holds nothing that no other server has; what {server} passes on lacks them, too",
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.collected.inputs import Input
-from workbench.diagnosing.deleted_since import lack_nothing
+from workbench.diagnosing.deleted_since import lack_nothing, may_do_nothing
 from workbench.engine.positions import of_keys
 from workbench.engine.rows import rows_at
 from workbench.rules.verdicts import MISSING, NOTHING_THERE, PRESENT, SAYS, SKIPPED, Verdict
@@ -34,6 +34,7 @@ def note_removed_nothing(
         for row in (() if "missing" in found.cut() else found.missing)
         if (row["suffix"], row["rule"], row["operation"]) == (evidence.suffix, SKIPPED, "modify")
         and row["server"] in names
+        and may_do_nothing(found, evidence, row)
     ]
     asked = [(row["server"], evidence.system.typed(row["position"]) or "") for row in rows]
     nothing = _that_found_nothing(evidence, logs, asked) if asked else set()
@@ -59,10 +60,12 @@ def _that_found_nothing(
     """Those of some (server, change) that the server refused for having nothing of what the change removes."""
     some = of_keys(evidence.system, sorted({position for _, position in asked}), evidence.numbers)
     bodies: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for log in logs:
-        for there, rows in rows_at(evidence.case.parts("changes", log), some, evidence.numbers, ["body"]):
+        for there, rows in rows_at(evidence.case.parts("changes", log), some, evidence.numbers, ["body", "target"]):
             for key, row in zip(there.keys(evidence.system, evidence.names), rows.to_pylist(), strict=True):
                 bodies.setdefault(key, row["body"] or "")
+                targets.setdefault(key, (row["target"] or "").lower())
     found = set()
     for server in {name for name, _ in asked}:
         mine = {position for name, position in asked if name == server and position in bodies}
@@ -74,8 +77,21 @@ def _that_found_nothing(
             (server, position)
             for position, codes in results.items()
             if all(code is not None and took_nothing(bodies[position], code) for code in codes)
+            and not _older_came_later(evidence, server, position, targets[position])
         }
     return found
+
+
+def _older_came_later(evidence: Evidence, server: str, position: str, target: str) -> bool:
+    """True if the log of the server shows that an older change of the same entry came behind the refusal: it may give it back."""
+    named = pc.field("position").is_valid() & (pc.utf8_lower(pc.field("target")) == target)
+    rows = evidence.told("applied", ["at", "position", "outcome"], named, server).to_pylist()
+    refused = [row["at"] for row in rows if (row["position"], row["outcome"]) == (position, "refused") and row["at"]]
+    since = min(refused, default=None)
+    return any(
+        row["outcome"] == "applied" and row["position"] < position and (not since or not row["at"] or row["at"] > since)
+        for row in rows
+    )
 
 
 def _results(evidence: Evidence, server: str, positions: set[str]) -> Iterator[tuple[str, int | None]]:

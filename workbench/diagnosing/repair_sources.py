@@ -74,9 +74,10 @@ def from_a_log_of_before(
     """What to do about changes that only the logs of servers without data have; None: others have them, or nobody."""
     if not rows or not holders or with_data(situation, holders, rows[0]["suffix"]):
         return None
-    of, them = listed(holders, "and"), "it" if len(rows) == 1 else "them"
+    count = sum(bool(row["held_by"]) for row in rows)
+    of, them = listed(holders, "and"), "it" if count == 1 else "them"
     return step(
-        f"save {counted(len(rows))} from the changelog of {of}, and make on a supplier that has data what of {them} is "
+        f"save {counted(count)} from the changelog of {of}, and make on a supplier that has data what of {them} is "
         "still right",
         f"the data of {of} are gone or being replaced: only its changelog of before has {them}, and it can fill nobody",
         f"do not initialise {of} before that, and nothing from {of}",

@@ -79,12 +79,19 @@ def _that_may_repeat(
         named = deeds & pc.field("position").is_valid() & pc.utf8_lower(pc.field("target")).isin(names)
         for row in evidence.told("applied", _COLUMNS, named, server).sort_by("at").to_pylist():
             done.setdefault((server, row["target"].lower()), []).append((row["operation"], row["position"]))
+    others = {other for some in done.values() for _, other in some}
+    entries = entries_of(evidence, [*logs], others | {position for _, position, _ in keys}) if others else {}
     of_name = {
-        (server, position): _since_added(done.get((server, target.lower()), []), position)
+        (server, position): _since_added(
+            [
+                deed
+                for deed in done.get((server, target.lower()), [])
+                if deed[0] != "add" or entries.get(deed[1], entries.get(position)) == entries.get(position)
+            ],
+            position,
+        )
         for server, position, target in keys
     }
-    others = {other for some in of_name.values() for _, other in some}
-    entries = entries_of(evidence, [*logs], others | {position for _, position, _ in keys}) if others else {}
     return {
         (server, position)
         for (server, position), some in of_name.items()

@@ -70,10 +70,21 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
 def _filled_by_nobody(situation: Situation, one: Replica) -> Mapping[str, Any] | None:
     """What to do for a server that is the only one with data; None for another."""
     others = [other.server for other in situation.topology.replicas if other.suffix == one.suffix and other is not one]
-    if not others or with_data(situation, others, one.suffix):
+    typed = situation.topology.system.typed
+    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (one.server, one.suffix)]
+    whole = with_data(situation, others, one.suffix)
+    gives = [
+        other
+        for other in situation.topology.replicas
+        if other.suffix == one.suffix and other.server in whole
+        if any(other.top(row["origin"]) >= (typed(row["first"]) or "") for row in waits)
+    ]
+    if not others or gives or len(whole) == len(others):
         return None
+    others = [name for name in others if name not in whole]
     return step(
-        f"do not initialise {one.server}: no other collected server has data",
+        f"do not initialise {one.server}: no other collected server has data"
+        + (" with anything that it waits for" if whole else ""),
         f"what it waits for, only {listed(others, 'and')} may have, in a changelog of before",
     )
 

@@ -104,9 +104,11 @@ def _not_filled(
         evidence=_beginnings(server, generations),
         root=f"server {server} has no entries: it has to be filled",
         fix=(
+            *([kept[1]] if (kept := save_first(situation.verdicts, server, suffix)) else []),
             step(
                 f"{refill} {server} from {source}",
-                f"nothing is lost by it: the collected entries show none there{behind}",
+                f"{'no entry' if kept else 'nothing'} is lost by it: it shows none{behind}",
+                f"first copy the database folder of {server}: its changelog may hold changes that no other server has",
             ),
         ),
     )

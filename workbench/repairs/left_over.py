@@ -167,8 +167,8 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
         return True
     if one.code == APPLY_RETRY_LOOP and one.server in filled_by(taken.steps):
         to_it = [link for link in shown.links if link.consumer == one.server and one.suffix in (None, link.suffix)]
-        refused = [link.failure for link in to_it if link.failure and link.blocked and link.failure.reason == REFUSED]
-        return all(failure.of_data for failure in refused)
+        blocked = [link.failure for link in to_it if link.failure and link.blocked]
+        return all(failure.reason == REFUSED and failure.of_data for failure in blocked)
     pairs = {(link.supplier, link.consumer) for link in links}
     for step in taken.steps:
         for effect in step.effects:
