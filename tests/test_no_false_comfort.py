@@ -11,13 +11,13 @@ import pytest
 from detector_samples import of, stamp, with_status, zulu
 from entry_samples import answered, entry, export, logged
 from link_samples import line, told
-from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_initialisations import BROKE_OFF, emptied
 from test_silent_servers import _with_failed
 from test_unapplied import _time
 from test_ways_that_lose import begins_later
 
-from workbench import diagnose
+from workbench import Case, diagnose
 from workbench.boundary import to_yaml
 from workbench.cases.case import Case as _Case
 from workbench.diagnosing.diagnosis_text import headline
@@ -379,3 +379,116 @@ def test_12_what_the_log_of_another_server_shows_as_applied_did_not_go_with_the_
     (aborted,) = of("INITIALISATION_ABORTED", found["findings"])
     assert "no other collected server has" not in aborted["summary"], aborted["summary"]
     assert "again on another supplier" not in str(aborted["fix"])
+
+
+# --- files of the database that were put back
+
+
+STARTED = "389-Directory/2.3.1 B2024.211.1531 starting up"
+
+
+@pytest.mark.parametrize(
+    ("about", "start", "has", "lacks"),
+    [
+        ("it started since, and its changelog goes on behind them", 30, (), ["5", "6"]),
+        ("it has not started since", 4, (), []),
+        ("its changelog has them", 30, (5, 6), []),
+    ],
+)
+def test_an_older_copy_of_the_database_contradicts_the_access_log(
+    about: str, start: int, has: tuple[int, ...], lacks: list[str], tmp_path: Path
+) -> None:
+    """s2 applied 5 and 6 of s1, then an older copy of its files was put back; it got 7 to 9 again."""
+    files = pair_of_servers(9, 9)
+    made = {at: logged(csn(at, 1), at, f"uid=u{at},ou=people", "replace: sn\nsn: x\n-\n") for at in range(10)}
+    own = "".join(logged(csn(at, 2), 20 + at, f"uid=v{at},ou=people", "replace: sn\nsn: x\n-\n") for at in (1, 2))
+    lines = [answered(at + 1, f"uid=u{at},ou=people", csn(at, 1), replicated=True) for at in range(1, 10)]
+    files |= {
+        "s1.changelog.ldif": "".join(made.values()) + own,
+        "s2.changelog.ldif": "".join(text for at, text in made.items() if at not in (5, 6) or at in has) + own,
+        "s2.access.log": "".join(lines),
+        "s2.errors.log": f"{stamp(start)} - INFO - main - {STARTED}\n",
+    }
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    assert [position for _, position in missing(found)] == [csn(int(at), 1) for at in lacks], about
+    filled = {effect["server"] for step in plan(case).steps for effect in step.effects if effect["do"] == "initialise"}
+    assert filled <= {"s2"}, "nothing comes from a server that lacks something itself"
+
+
+# --- two suffixes
+
+
+def test_one_position_in_two_suffixes_is_two_changes(tmp_path: Path) -> None:
+    """s2 lacks 5 of the second suffix; the change of that CSN in the first one is there, in entries that are equal."""
+    other = "dc=second,dc=com"
+    folder = tmp_path / "in"
+    folder.mkdir()
+    about = []
+    for number, (suffix, lacks) in enumerate(((SUFFIX, ()), (other, (5,)))):
+        ruv = elements(claims(r1=(1, 9), r2=(1, 2)))
+        shown = f"description;vucsn-{csn(5, 1)}: {number}"
+        records = {
+            at: logged(csn(at, 1), at + 20 * number, f"uid=u{at},ou=people", "replace: sn\nsn: x\n-\n")
+            for at in range(1, 10)
+        }
+        entries = [entry(f"uid=u{at},ou=people", at + 20 * number, shown if at == 5 else "") for at in range(1, 10)]
+        named = {
+            "s1": {
+                "replica": replica(1, ruv),
+                "changelog": "".join(records.values()),
+                "agreements": agreement("s1-to-s2", 38902),
+                "entries": export(ruv, entries),
+            },
+            "s2": {
+                "replica": replica(2, ruv),
+                "changelog": "".join(text for at, text in records.items() if at not in lacks),
+                "agreements": agreement("s2-to-s1", 38901),
+                "entries": export(ruv, entries),
+            },
+        }
+        if lacks:
+            del named["s1"]["entries"], named["s2"]["entries"]
+        for server, parts in named.items():
+            for kind, text in parts.items():
+                path = f"{number}-{server}.{kind}.ldif"
+                escaped = suffix.replace("=", "\\3D").replace(",", "\\2C")
+                told_of = text.replace(SUFFIX, suffix).replace(r"dc\3Dexample\2Cdc\3Dcom", escaped)
+                (folder / path).write_text(told_of)
+                about.append(f"- name: {server}\n  suffix: {suffix}\n  files: [{path}]\n")
+    (folder / "case.yaml").write_text(f"system: ds389\nservers:\n{''.join(about)}")
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    found = diagnose(case)
+    assert [(row["server"], row["suffix"], row["position"]) for row in found["missing"]] == [("s2", other, csn(5, 1))]
+    made = plan(case)
+    assert made.steps or made.unmended or made.left, "it is not taken for mended by the entry of the other suffix"
+    assert not any("already brought" in line for line in (*made.open, *made.left))
+
+
+# --- what a filling throws away
+
+
+def test_values_that_only_the_filled_server_shows_are_said_to_be_lost(tmp_path: Path) -> None:
+    """s3 lacks 5, and two of its entries were edited past replication: nothing but the entries tells that."""
+    ruv = elements(claims(r1=(1, 9), r2=(1, 2), r3=(1, 2)))
+    made = [csn(at, 1) for at in range(1, 10)]
+    own = [csn(at, rid) for rid in (2, 3) for at in (1, 2)]
+    files: Files = {}
+    for rid in (1, 2, 3):
+        name = f"s{rid}"
+        here = [one for one in made if rid < 3 or one != csn(5, 1)]
+        files[f"{name}.replica.ldif"] = replica(rid, ruv)
+        files[f"{name}.changelog.ldif"] = changelog([*here, *own])
+        files[f"{name}.agreements.ldif"] = "".join(
+            agreement(f"{name}-to-s{to}", 38900 + to) for to in (1, 2, 3) if to != rid
+        )
+        edited = "edited" if rid == 3 else "right"
+        rows = [entry(f"uid=e{at},ou=people", at, f"description: {edited if at < 3 else 'same'}") for at in range(1, 6)]
+        files[f"{name}.entries.ldif"] = export(ruv, rows)
+    case = case_of(tmp_path, files)
+    made_plan = plan(case)
+    (filling,) = [one for one in made_plan.courses if one.chosen and one.way.startswith("initialise")] or [None]
+    if filling is not None:
+        assert "what s3 alone shows in 2 entries is thrown away" in filling.costs and "loses no change" in filling.why
+    assert any(line.startswith("ENTRIES_DIFFER s3") for line in made_plan.left), made_plan.left

@@ -189,9 +189,8 @@ def gone_with_the_data(situation: Situation, server: str | None, suffix: str | N
         )
         found |= {key for key in keys if key and key > top and not (log and log.holds(key))}
     if found:  # what the log of another server shows as applied is there
-        there = (
-            (pc.field("origin") == one.origin) & (pc.field("outcome") == "applied") & (pc.field("server") != one.server)
-        )
+        there = (pc.field("origin") == one.origin) & (pc.field("outcome") == "applied")
+        there &= (pc.field("server") != one.server) & (pc.field("suffix").is_null() | (pc.field("suffix") == suffix))
         for batch in situation.rows("applied", ["position"], there):
             found -= {typed(position) for position in batch["position"].to_pylist() if position}
     return [situation.topology.system.show(key) for key in sorted(found)]

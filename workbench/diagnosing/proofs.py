@@ -23,7 +23,7 @@ from workbench.engine.rows import highest, named_in, rows_at, rows_of, rows_wher
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Link, Replica
 from workbench.model import System
-from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Proving, Reset
+from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
@@ -73,7 +73,7 @@ class Proofs:
         """
         found = np.where(not_shown, int(Ground.NOT_SHOWN), 0)
         keys = pa.array(some.keys(self.system, self.names), pa.string())
-        self._from_logs(some, keys, found)
+        self._from_logs(some, keys, found, not_shown)
         self._from_states(some, keys, found)
         if self.since is None:
             for source in self.earlier:
@@ -98,10 +98,11 @@ class Proofs:
 
     # --- what servers logged
 
-    def _from_logs(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
+    def _from_logs(self, some: Positions, keys: pa.Array, found: Numbers, not_shown: Numbers) -> None:
         server, where = self.replica.server, self.evidence.between(some)
         own = where & pc.field("link").is_null()
-        self._note(self.evidence.told("applied", _APPLIED, own, server), keys, found, self._meaning)
+        told = self.evidence.told("applied", _APPLIED, own, server)
+        self._note(self._not_put_back(told, keys, not_shown), keys, found, self._meaning)
         unclear = self.evidence.told("applied", _APPLIED, own, server, unclear=True)
         self._note(unclear, keys, found, lambda row: Ground.UNCLEAR)
         if self._skips_of_any is not None:
@@ -111,6 +112,32 @@ class Proofs:
         if self.replica.log is None and self._skips_of_someone is not None:
             # Perhaps by this one: then it cancelled what it had refused, and that is no proof that it has the change.
             self._note(self._skips_of_someone.filter(where), keys, found, lambda row: Ground.REFUSED)
+
+    def _not_put_back(self, rows: pa.Table, keys: pa.Array, not_shown: Numbers) -> pa.Table:
+        """These lines of the server's own log, but for those that its data of now contradict.
+
+        What it applied, its log of changes holds, in one transaction with the data. Where that log goes on behind a change that
+        was applied before the last start, and does not hold it, an older state of the data was put back in between.
+
+            10:00 applied 7    10:10 an older copy of its files is put back    10:11 started    its log: … 5 6 8 9
+        """
+        start = self._last_start
+        if start is None or self.replica.log is None or not len(rows):
+            return rows
+        if any(reset.kind == LOG_REPLACED for reset in self.resets):
+            return rows  # its log alone was replaced: that contradicts nothing
+        at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)
+        covered = pc.is_in(at, pa.array(np.flatnonzero(~not_shown), at.type))
+        before = pc.fill_null(pc.less(rows["at"], pa.scalar(start, rows["at"].type)), False)
+        return rows.filter(pc.invert(pc.and_(covered, before)))
+
+    @cached_property
+    def _last_start(self) -> datetime | None:
+        """When the server started last, as its log tells."""
+        where = (pc.field("code") == self.proving.started) & pc.field("at").is_valid()
+        parts = self.evidence.parts("messages", self.replica.server)
+        moments = [pc.max(rows_where([part], ["at"], where)["at"]).as_py() for part in parts]
+        return max(filter(None, moments), default=None)
 
     @cached_property
     def _skips(self) -> pa.Table | None:

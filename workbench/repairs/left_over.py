@@ -13,8 +13,10 @@ from typing import Any
 
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_DISABLED, LINK_FAILING
+from workbench.diagnosing.left_in_logs import gone_with_the_data
+from workbench.diagnosing.situation import Situation
 from workbench.fleet.topology import Topology
-from workbench.model import Finding, listed
+from workbench.model import Finding, counted, listed
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
 from workbench.repairs.plans import DEAD, HIDDEN, MISSED, PENDING, Need, Step
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER
@@ -39,6 +41,7 @@ class Taken:
     restored  (server, position) of single changes that arrive
     before    (server, suffix) -> what is missing and pending there now; `after`: when all is done
     unlike    (server, suffix) -> how many of its entries still differ from those of others when all is done, and how many do now
+    own       (server, suffix) -> how many entries have values there that others do not show
     """
 
     chosen: Sequence[tuple[Need, str]]
@@ -50,6 +53,7 @@ class Taken:
     after: Mapping[tuple[str, str | None], Mapping[str, Any]]
     mends: Mapping[str, Collection[str]]
     unlike: Mapping[tuple[str, str | None], tuple[int, int]] = field(default_factory=dict)
+    own: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
 
 
 def filled_by(steps: Iterable[Step]) -> set[str]:
@@ -73,6 +77,18 @@ def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> li
     ]
 
 
+def to_be_made_again(situation: Situation, steps: Iterable[Step]) -> list[str]:
+    """What was lost with the data of servers that the steps fill: to fill them brings none of it."""
+    filled = {(step.server, step.suffix) for step in steps for effect in step.effects if effect["do"] == "initialise"}
+    lost = {key: gone_with_the_data(situation, *key) for key in sorted(filled, key=str)}
+    return [
+        f"{server} lost {counted(len(gone))} of its own, {gone[0]} to {gone[-1]}, that no other collected server has: to fill it "
+        f"brings none of them; make them again, if still right (its access log names operation and entry)"
+        for (server, _), gone in lost.items()
+        if gone
+    ]
+
+
 def _reason(one: Finding, taken: Taken) -> str:
     saved = _saving(one, taken)
     if one.code == STRANDED and saved:
@@ -80,6 +96,8 @@ def _reason(one: Finding, taken: Taken) -> str:
         return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
     if keeping := _keeping(one, taken):
         return f"{listed(keeping)} keep{'s' * (len(keeping) == 1)} it when all steps are done, until the next initialisation"
+    if _throws_away(one, taken):
+        return f"{one.server} is filled, which throws away what it alone shows in these entries: first save what of it is right"
     do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
     left, now = taken.unlike.get((one.server or "", one.suffix), (0, 0))
     if one.code == ENTRIES_DIFFER and 0 < left < now:
@@ -95,6 +113,12 @@ def _reason(one: Finding, taken: Taken) -> str:
 def _saving(one: Finding, taken: Taken) -> list[Step]:
     """The steps that write to a file what only the server of a finding holds."""
     return [step for step in taken.steps if step.server == one.server and any(x["do"] == "save" for x in step.effects)]
+
+
+def _throws_away(one: Finding, taken: Taken) -> bool:
+    """True if a step fills the server of a finding on entries, and it shows values of its own in some of them."""
+    about = one.code == ENTRIES_DIFFER and one.server in filled_by(taken.steps)
+    return about and taken.own.get((one.server or "", one.suffix), 0) > 0
 
 
 def _delivered(one: Finding, taken: Taken) -> bool:
@@ -148,7 +172,7 @@ def _cleans(step: Step, origin: Any, one: Finding) -> bool:
 
 
 def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
-    if _keeping(one, taken):
+    if _keeping(one, taken) or _throws_away(one, taken):
         return False
     links = [link for link in shown.links if (link.supplier, link.name) == (one.server, one.link)]
     links = [link for link in links if one.suffix in (None, link.suffix)]

@@ -24,7 +24,7 @@ from workbench.diagnosing.situation import Situation
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
-from workbench.repairs.left_over import Taken, filled_by, not_mended
+from workbench.repairs.left_over import Taken, filled_by, not_mended, to_be_made_again
 from workbench.repairs.obstacles import (
     EMPTY,
     OFF,
@@ -67,7 +67,7 @@ from workbench.repairs.told_of_models import (
     standing_of,
     why_chosen,
 )
-from workbench.repairs.unlike_entries import ENTRIES_DIFFER, still_unlike
+from workbench.repairs.unlike_entries import ENTRIES_DIFFER, all_unlike, of_their_own
 from workbench.rules.mending import Achieved, Lack, LogModel, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
 
@@ -210,16 +210,13 @@ class _Planned:
             )
 
     def _left(self) -> tuple[str, ...]:
-        """The findings that stay as they are, one line each."""
+        """The findings that stay, a line each."""
         before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
-        told = self.told, self.dropped_origins
-        unlike = {
-            (server, suffix): counts
-            for suffix in self.suffixes
-            for server, counts in still_unlike(self.situation, suffix, self.done.get(suffix), self.restored).items()
-        }
-        taken = Taken(self.chosen, *told, self.steps, self.restored, before, after, self.repairs.mends, unlike)
-        return tuple(not_mended(self.findings, self.situation.topology, taken))
+        unlike = all_unlike(self.situation, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
+        found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
+        taken = Taken(*found, before, after, self.repairs.mends, unlike, of_their_own(self.situation, before))
+        left = not_mended(self.findings, self.situation.topology, taken)
+        return (*left, *to_be_made_again(self.situation, self.steps))
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
         """All steps together, on the model as the case shows it: what they promise, and what is there afterwards.

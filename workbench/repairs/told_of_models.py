@@ -167,7 +167,11 @@ def why_chosen(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]
     """Why a way became part of the plan, in words."""
     if draft.way in ways:
         return "you asked for it, and it is proven"
-    lost = f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)" if chosen.lost else "loses none"
+    lost = (
+        f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)"
+        if chosen.lost
+        else f"loses {'no change' if course.costs else 'none'}"
+    )
     if not chosen.restored:
         return (
             f"it {lost}, and is the gentlest way that was proven"

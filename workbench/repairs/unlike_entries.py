@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from workbench.diagnosing.contents import Difference
 from workbench.diagnosing.situation import Situation
@@ -30,6 +30,27 @@ def mended(
     return not model.written_again(server).isdisjoint({(one.entry, one.attribute.lower()), (one.entry, "")})
 
 
+def of_its_own(situation: Situation, suffix: str | None, server: str) -> int:
+    """How many entries have values on a server that others do not show, where nothing tells that a change is lacking there.
+
+    A filling throws these away, and they may be right: who edits data past replication leaves no other trace.
+    """
+    return len(
+        {
+            one.entry
+            for contents in situation.verdicts.contents
+            if contents.suffix == suffix
+            for one in contents.unexplained()
+            if one.attribute and one.position is None and not one.spelt and server in one.servers and one.others
+        }
+    )
+
+
+def of_their_own(situation: Situation, servers: Iterable[tuple[str, str | None]]) -> dict[tuple[str, str | None], int]:
+    """The same of some servers, each with a suffix."""
+    return {(server, suffix): of_its_own(situation, suffix, server) for server, suffix in servers}
+
+
 def still_unlike(
     situation: Situation, suffix: str | None, model: Model | None, restored: Collection[tuple[str, str]]
 ) -> dict[str, tuple[int, int]]:
@@ -43,3 +64,14 @@ def still_unlike(
                 if not mended(model, server, one, restored):
                     left.setdefault(server, set()).add(one.entry)
     return {server: (len(left.get(server, ())), len(entries)) for server, entries in now.items()}
+
+
+def all_unlike(
+    situation: Situation, models: Mapping[str | None, Model | None], restored: Collection[tuple[str, str]]
+) -> dict[tuple[str, str | None], tuple[int, int]]:
+    """The same of all suffixes: (server, suffix) -> how many entries differ in the end, and now."""
+    return {
+        (server, suffix): counts
+        for suffix, model in models.items()
+        for server, counts in still_unlike(situation, suffix, model, restored).items()
+    }

@@ -144,13 +144,14 @@ def _answers(situation: Situation, positions: set[str]) -> dict[tuple[str, str],
 def _still_there(situation: Situation, deletes: dict[_Sent, list[Row]]) -> dict[_Sent, str]:
     """Of deletions, the name of the entry that the consumer's export still shows."""
     here = situation.topology.snapshot
-    entries: dict[str, str] = {}
+    entries: dict[tuple[str | None, str], str] = {}
     where = pc.field("position").isin(sorted({one.position for one in deletes})) & pc.field("entry").is_valid()
-    for batch in situation.rows("changes", ["position", "entry"], where, snapshot=here) if deletes else ():
-        entries |= {row["position"]: row["entry"] for row in batch.to_pylist()}
+    for suffix in {one.suffix for one in deletes}:
+        for batch in situation.rows("changes", ["position", "entry"], where, snapshot=here, suffix=suffix):
+            entries |= {(suffix, row["position"]): row["entry"] for row in batch.to_pylist()}
     found: dict[_Sent, str] = {}
     for sent in deletes:
-        if not (entry := entries.get(sent.position)):
+        if not (entry := entries.get((sent.suffix, sent.position))):
             continue
         there = (pc.field("entry") == entry) & (pc.field("state") == "present")
         for batch in situation.rows("entry_states", ["target"], there, snapshot=here, server=sent.consumer):

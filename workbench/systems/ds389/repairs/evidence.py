@@ -56,7 +56,9 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
     seen: set[str] = set()
     where = pc.field("position").isin(pa.array(sorted(wanted), pa.string()))
     columns = ["position", "operation", "target", "entry", "rename", "body"]
-    for batch in view.situation.rows("changes", columns, where, snapshot=view.situation.topology.snapshot):
+    for batch in view.situation.rows(
+        "changes", columns, where, snapshot=view.situation.topology.snapshot, suffix=view.suffix
+    ):
         for row in batch.to_pylist():
             if row["position"] in seen or not row["entry"]:
                 continue
@@ -87,7 +89,9 @@ def _shown_by_entries(view: View, wanted: Mapping[str, int], found: dict[str, Mi
     begins = pa.array(sorted(key[:_ONE_CHANGE] for key in wanted), pa.string())
     where = pc.utf8_slice_codeunits(pc.field("position"), 0, _ONE_CHANGE).isin(begins) & pc.field("entry").is_valid()
     columns = ["position", "target", "entry", "attribute", "state"]
-    for batch in situation.rows("entry_states", columns, where, snapshot=situation.topology.snapshot):
+    for batch in situation.rows(
+        "entry_states", columns, where, snapshot=situation.topology.snapshot, suffix=view.suffix
+    ):
         for row in batch.to_pylist():
             rows.setdefault(system.change_of(row["position"]), []).append(row)
     shown = set()
@@ -163,15 +167,22 @@ class Present:
 
 
 def present_on(view: View, server: str, entries: Iterable[str]) -> dict[str, Present] | None:
-    """The entries as a server's export shows them, by their lasting id; None if no entries of it were collected."""
+    """The entries as a server's export shows them, by their lasting id; None if none of it were collected of this suffix."""
     situation = view.situation
-    kinds = {one.server for one in situation.inputs if any(part["table"] == "entry_states" for part in one.parts)}
-    if server not in kinds:
+    exported = {
+        one.server
+        for one in situation.inputs
+        if one.may_tell_of(view.suffix)
+        if any(part["table"] == "entry_states" and part.get("suffix") in (None, view.suffix) for part in one.parts)
+    }
+    if server not in exported:
         return None
     found: dict[str, Present] = {}
     where = pc.field("entry").isin(pa.array(sorted(set(entries)), pa.string()))
     columns = ["entry", "target", "attribute", "value", "state", "position"]
-    for batch in situation.rows("entry_states", columns, where, snapshot=situation.topology.snapshot, server=server):
+    for batch in situation.rows(
+        "entry_states", columns, where, snapshot=situation.topology.snapshot, server=server, suffix=view.suffix
+    ):
         for row in batch.to_pylist():
             if row["state"] != "present":
                 continue
@@ -191,7 +202,9 @@ def children_on(view: View, server: str, dn: str) -> bool:
     below = f",{dn.lower()}"
     situation = view.situation
     where = pc.ends_with(pc.utf8_lower(pc.field("target")), below)
-    for batch in situation.rows("entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server):
+    for batch in situation.rows(
+        "entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server, suffix=view.suffix
+    ):
         if len(batch):
             return True
     return False
@@ -202,7 +215,9 @@ def naming(view: View, server: str, dn: str) -> list[str]:
     situation = view.situation
     where = (pc.utf8_lower(pc.field("value")) == dn.lower()) & (pc.field("state") == "present")
     where &= pc.utf8_lower(pc.field("target")) != dn.lower()
-    rows = situation.rows("entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server)
+    rows = situation.rows(
+        "entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server, suffix=view.suffix
+    )
     return sorted({row for batch in rows for row in batch.column("target").to_pylist()})
 
 
@@ -213,7 +228,9 @@ def stranded_ldif(view: View, server: str, positions: Iterable[str]) -> tuple[st
     without: list[str] = []
     where = pc.field("position").isin(pa.array(wanted, pa.string()))
     columns = ["position", "operation", "target", "entry", "rename", "body"]
-    rows = view.situation.rows("changes", columns, where, snapshot=view.situation.topology.snapshot, server=server)
+    rows = view.situation.rows(
+        "changes", columns, where, snapshot=view.situation.topology.snapshot, server=server, suffix=view.suffix
+    )
     for batch in rows:
         for row in batch.to_pylist():
             blocks[row["position"]] = _record(row)

@@ -11,6 +11,7 @@ from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.model import counted, listed
 from workbench.repairs.obstacles import EMPTY, told_of
 from workbench.repairs.plans import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
+from workbench.repairs.unlike_entries import ENTRIES_DIFFER, of_its_own
 from workbench.rules.mending import achieved, left_behind
 from workbench.systems.ds389.logged.replicas_off import not_reached
 from workbench.systems.ds389.native import (
@@ -182,6 +183,10 @@ class Initialise:
         if unread := self._unread_behind(view, server):
             they = "it stands" if len(unread) == 1 else "they stand"
             costs.append(f"{listed(unread)} may get nothing more from {server} afterwards: nothing tells where {they}")
+        if own := of_its_own(view.situation, view.suffix, server):
+            costs.append(
+                f"what {server} alone shows in {counted(own, 'entry', 'entries')} is thrown away ({ENTRIES_DIFFER})"
+            )
         return Draft(
             f"initialise-from-{source}",
             f"initialise {server} from {source}",
