@@ -179,8 +179,8 @@ def _start_first(silent: list[str], name: str, file: int) -> Iterator[dict[str, 
     """Nodes that do not answer and have the file that one needs: to start one of them may spare the copy."""
     if silent:
         yield step(
-            f"first start {some(silent[:3])}, or see why {'it does' if len(silent) == 1 else 'they do'} not answer, and let {name} "
-            f"register anew",
+            f"first start {some(silent[:3])}, or see why {'it does' if len(silent) == 1 else 'they do'} not answer, and let "
+            f"{name} register anew",
             f"{some(silent)} had log file {file} when {'it' if len(silent) == 1 else 'they'} last told, and nobody else has it",
         )
 
@@ -200,6 +200,8 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
         proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
+            # One that can go on from no log itself would leave the node where it is stuck.
+            coming_back = [one for one in silent if tiers.gap(one) != "now"]
             had = (
                 f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
                 if silent
@@ -212,12 +214,12 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 "the source begins with "
                 f"file {min(firsts)}{had}",
                 evidence=evidence,
-                fix=(*_start_first(silent, name, last[0]), rebuild(tiers, name, source)),
+                fix=(*_start_first(coming_back, name, last[0]), rebuild(tiers, name, source)),
                 server=name,
                 origin=source,
                 items=items,
             )
-            if silent:
+            if coming_back:
                 continue  # who has the file may come back: that is first
             yield Finding(
                 "REINIT_REQUIRED",
