@@ -543,12 +543,24 @@ def test_the_end_of_a_dump_of_the_master_is_no_loss(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("age", "gap"), [(500, "now"), (5, None)])
 def test_a_file_that_only_a_silent_node_of_the_source_has(age: int, gap: str | None, tmp_path: Path) -> None:
-    """One that still reports itself may serve it; one that is gone does not."""
+    """One that still reports itself may serve it; one that is gone does not, until it is started: that is first."""
     silent = Made("shopdb@s2", at=(9, 900), first=4, answers=False, age=age)
     stopped = Made("ro@r1", at=(4, 500), first=4, source="shopdb@s2", age=300)
     found = diagnosed(tmp_path, written(tmp_path / "made", [Made("shopdb@s1"), silent, stopped]))
     assert node(found, "ro@r1")["gap"] == gap
-    assert (("REINIT_REQUIRED", "ro@r1") in codes(found, "error")) == (gap == "now")
+    assert ("REINIT_REQUIRED", "ro@r1") not in codes(found, "error")
+    lacks = [one for one in found["findings"] if (one["code"], one["severity"]) == ("LOG_GAP", "error")]
+    first = [one["fix"][0]["repair"] for one in lacks]
+    assert len(first) == (gap == "now") and all(one.startswith("first start shopdb@s2") for one in first)
+
+
+def test_a_report_that_is_older_than_the_next_one_should_be_shows_nothing(tmp_path: Path) -> None:
+    for age, says in ((8, "is not older than the limit"), (39, "r1: it did not answer when it was asked; it reported")):
+        silent = Made("ro@r1", source="shopdb@s1", answers=False, age=age)
+        silent.tunables = {"physrep_keepalive_freq_sec": "10"}
+        found = diagnosed(tmp_path / str(age), written(tmp_path / f"made{age}", [Made("shopdb@s1"), silent]))
+        (hung,) = [one for one in found["findings"] if one["code"] == "REPLICANT_HUNG"]
+        assert says in hung["summary"] and "still reports itself" not in str(hung)
 
 
 def test_generations_are_held_against_those_of_the_same_tree(tmp_path: Path) -> None:

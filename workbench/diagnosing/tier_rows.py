@@ -102,13 +102,12 @@ def senders(tiers: Tiers, name: str) -> list[str]:
         return [one for one in roots if tiers.there(one) and (tiers.last(one) or last) > last]
     if tiers.states[name] == conditions.UNTOLD or not tiers.seen.lists_pulls:
         return tiers.donors(name)[0]  # from whom it pulls nobody knows: who could serve it
-    if tiers.states[name] in conditions.CONNECTED:
+    if tiers.states[name] in conditions.FED:
         # One that is gone or hung sends nothing; one that was stopped answers, and goes on serving its log.
         parents = [one for one in (place.parents if place else ()) if tiers.states.get(one) not in SERVE_NOBODY]
         firsts = {one: tiers.seen.first_file(one) for one in parents}
         return [one for one, first in firsts.items() if first is None or first <= last[0]]
-    offered = tiers.offered(name) if tiers.states[name] == conditions.PENDING else None
-    return sorted(one for one in offered or () if tiers.has(one, last))
+    return []  # who waits for a source has none yet, and who is gone or does not answer may get nothing
 
 
 def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:

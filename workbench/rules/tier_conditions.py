@@ -26,7 +26,7 @@ SAYS = {
     "killed, or cut off",
     GHOST: "it was shut down, and its row still says that it replicates: a clean exit resets nothing",
     HUNG: "it has not reported itself for longer than the limit",
-    UNREACHABLE: "it did not answer when it was asked, and still reports itself to the registry",
+    UNREACHABLE: "it did not answer when it was asked, and its last report to the registry is not older than the limit",
     PENDING: "it waits for a source, and one would be offered to it, or it has found one since",
     NO_SOURCE: "it waits for a source, and the registry offers it none that can serve it",
     GAPPED: "it waits for a source, and no node that answers has the file that it needs next",
@@ -38,6 +38,9 @@ SAYS = {
 
 CONNECTED = frozenset({HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE, UNREACHABLE})
 """Nodes that pull from their source."""
+
+FED = CONNECTED - {UNREACHABLE}
+"""Nodes that get what their source has: whether one that does not answer still pulls, nobody knows."""
 
 WAITING = frozenset({PENDING, NO_SOURCE, GAPPED})
 """Nodes that wait for a source."""

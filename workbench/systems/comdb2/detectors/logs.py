@@ -337,7 +337,8 @@ def history_changed(situation: Situation) -> Iterator[Finding]:
             default=newest,
         )
         behind = sorted(name for name, one in told.items() if newest is not None and one < newest)
-        if newest is None or not (cut or behind or (older is not None and newest > older)):
+        # The last commit of a node that is behind may be of an older generation: only a change since the snapshot before tells.
+        if newest is None or not (cut or (older is not None and newest > older)):
             continue
         what = f"the source writes generation {newest} now" + (
             f", before it was {older}" if older is not None and older < newest else ""

@@ -62,8 +62,9 @@ def gone(situation: Situation) -> Iterator[Finding]:
                 )
             last = tiers.seen.reported(name)
             says = SAYS[state]
-            if state == UNREACHABLE and tiers.seen.age(name) is None:
-                says = "it did not answer when it was asked"
+            age = tiers.seen.age(name)
+            if state == UNREACHABLE and (age is None or age > (tiers.told.rules.keepalive_s or 0)):
+                says = "it did not answer when it was asked"  # a report that is older than the next one should be shows nothing
             yield Finding(
                 "REPLICANT_HUNG",
                 "warning" if state == UNREACHABLE else "error",
@@ -174,6 +175,16 @@ def _why_none(tiers: Tiers, name: str) -> str:
     return f"no node is offered to it ({'; '.join(reasons[:3])})" if reasons else "no node is offered to it"
 
 
+def _start_first(silent: list[str], name: str, file: int) -> Iterator[dict[str, str | None]]:
+    """Nodes that do not answer and have the file that one needs: to start one of them may spare the copy."""
+    if silent:
+        yield step(
+            f"first start {some(silent[:3])}, or see why {'it does' if len(silent) == 1 else 'they do'} not answer, and let "
+            f"{name} register anew",
+            f"{some(silent)} had log file {file} when {'it' if len(silent) == 1 else 'they'} last told, and nobody else has it",
+        )
+
+
 def cannot_go_on(situation: Situation) -> Iterator[Finding]:
     """Nodes that need a log file which their source has deleted, or is about to."""
     tiers = tiers_of(situation)
@@ -189,6 +200,8 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
         proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
+            # One that can go on from no log itself would leave the node where it is stuck.
+            coming_back = [one for one in silent if tiers.gap(one) != "now"]
             had = (
                 f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
                 if silent
@@ -201,11 +214,13 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 "the source begins with "
                 f"file {min(firsts)}{had}",
                 evidence=evidence,
-                fix=(rebuild(tiers, name, source),),
+                fix=(*_start_first(coming_back, name, last[0]), rebuild(tiers, name, source)),
                 server=name,
                 origin=source,
                 items=items,
             )
+            if coming_back:
+                continue  # who has the file may come back: that is first
             yield Finding(
                 "REINIT_REQUIRED",
                 "error",
