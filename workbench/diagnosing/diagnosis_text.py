@@ -116,6 +116,7 @@ def summed(found: Row) -> dict[str, Any]:
     counted["stuck"]["lost_by"] = makers.pop() if len(makers) == 1 else None
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
+    several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
     failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
     ways = [linked.closed_ways(row) for row in arrives["stuck"]]
     open_ways = [row for row, mine in zip(arrives["stuck"], ways, strict=True) if not mine]
@@ -126,7 +127,7 @@ def summed(found: Row) -> dict[str, Any]:
     return {
         **counted,
         "also": _not_named(found.get("findings", ()), failing),
-        "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
+        "roots": roots_of((one["code"], _root_of(one, several)) for one in found.get("findings", ())),
         "thrown_away": any(one["code"] == "CHANGES_THROWN_AWAY" for one in found.get("findings", ())),
         "doubted": any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
         "failing": failing,
@@ -140,6 +141,12 @@ def summed(found: Row) -> dict[str, Any]:
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
+
+
+def _root_of(finding: Row, several: bool) -> str:
+    """What a finding says at the beginning of the first line, with its suffix where there are several; empty: nothing."""
+    root, suffix = finding.get("root") or "", finding.get("suffix")
+    return f"of {suffix}: {root}" if root and several and suffix and suffix not in root else root
 
 
 def _but_for_those_filled(found: Row) -> dict[str, list[Row]]:

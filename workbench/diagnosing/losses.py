@@ -29,6 +29,7 @@ from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entri
 from workbench.diagnosing.repair_sources import (
     fed_later,
     from_a_log_of_before,
+    holders_of_rows,
     on_no_server,
     save_and_write,
     sources_for_writing,
@@ -195,7 +196,7 @@ def _given_own_back(
     situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, alone: str | None
 ) -> Mapping[str, Any]:
     """How a server gets its own changes back; `alone`: the last one that holds them."""
-    suffix, held = rows[0]["suffix"], _holders(rows)
+    suffix, held = rows[0]["suffix"], holders_of_rows(rows)
     if saved := from_a_log_of_before(situation, rows, held):
         return saved
     holders = whole_of(situation, rows, held) or held
@@ -208,16 +209,16 @@ def _given_own_back(
         )
     if alone:
         return _back_from(situation, server, alone, suffix)
+    if not held and on_no_server(situation, rows):
+        again = "make what they did again on a supplier, if nobody did since and nothing newer replaced it"
+        return step(
+            again, "no server is known to have them", f"the access log of {server} may name operation and entry of each"
+        )
     return step(
         f"{_refill(situation)} {server} from the server with the most complete data",
         "others have what it lacks, but its vector says that it has it",
         _lost_with(situation, server, suffix),
     )
-
-
-def _holders(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The servers whose logs hold any of these changes."""
-    return sorted({name for row in rows for name in row["held_by"]})
 
 
 def _back_from(situation: Situation, server: str, alone: str, suffix: str | None) -> Mapping[str, Any]:
@@ -262,7 +263,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
     total = situation.verdicts.totals["missing"]
     for key, rows in _by_key(situation.verdicts.missing).items():
         server, _, origin = key
-        held = _holders(rows)
+        held = holders_of_rows(rows)
         causes = Counter(row["cause"] for row in rows if row["cause"])
         # Of some changes the cause may be open.
         named = [cause if count == len(rows) else f"{count:,} by {cause}" for cause, count in sorted(causes.items())]
@@ -315,7 +316,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
 def _of_before(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """What to do first about those of some changes that only the logs of servers without data have."""
     old = [row for row in rows if from_a_log_of_before(situation, [row], row["held_by"])]
-    return from_a_log_of_before(situation, old, _holders(old)) if old else None
+    return from_a_log_of_before(situation, old, holders_of_rows(old)) if old else None
 
 
 def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:

@@ -218,6 +218,11 @@ def up_to(count: int) -> str:
     return counted(count) if count == 1 else f"up to {counted(count)}"
 
 
+def holders_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The servers whose logs hold any of these changes."""
+    return sorted({name for row in rows for name in row["held_by"]})
+
+
 def on_no_server(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
     """True if no server is known to have any of these missing changes, by its log or otherwise."""
     typed = situation.topology.system.typed
