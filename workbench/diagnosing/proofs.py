@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.collected.inputs import SILENT, Input, spans_of
+from workbench.diagnosing.dropping import answers_that_count
 from workbench.diagnosing.initialisations import initialisations
 from workbench.diagnosing.resets import CLOCKS_APART, resets_of
 from workbench.diagnosing.twins import MissedChanges
@@ -100,7 +101,7 @@ class Proofs:
 
     def _from_logs(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
         server, where = self.replica.server, self.evidence.between(some)
-        own = where & pc.field("link").is_null()
+        own = where & pc.field("link").is_null() & answers_that_count(self.evidence, server)
         self._note(self.evidence.told("applied", _APPLIED, own, server), keys, found, self._meaning)
         unclear = self.evidence.told("applied", _APPLIED, own, server, unclear=True)
         self._note(unclear, keys, found, lambda row: Ground.UNCLEAR)
@@ -288,7 +289,9 @@ class Proofs:
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
         had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
         lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)
-        lines &= pc.field("at") > pa.scalar(after, pa.timestamp("us", "UTC"))
+        lines &= (pc.field("at") > pa.scalar(after, pa.timestamp("us", "UTC"))) & answers_that_count(
+            self.evidence, server
+        )
         found = [self.evidence.told("applied", ["position"], lines, server)]
         if self._exports_count(self.since) and self._exports_count(self.perhaps):
             found.append(self.evidence.told("entry_states", ["position"], pc.field("position") > seen, server))
