@@ -91,6 +91,8 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
             log=one.log,
             works=False,  # no session is tried on this model
             source=None,
+            vector={},
+            forgets=frozenset(),
         )
         for one in fleet.servers.values()
     }

@@ -5,6 +5,7 @@ a, b, h cleaned replica ID 3, r behind h still claims it    a, b, h wait for not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -76,16 +77,35 @@ def forgot(proofs: Proofs, origin: str) -> datetime | None:
     return at if at and made and made <= at else None
 
 
-def not_covered(proofs: Proofs, position: str) -> tuple[str, str, str]:
-    """What is said of a change that a server does not claim to have seen: verdict, rule and sentence."""
+def claims_nothing_of_cleaned(proofs: Proofs, origin: str) -> bool:
+    """True if the vector and log of a server claim nothing of an origin, and it says that it cleaned that, or another one does.
+
+    What a read-only server answers with success after a cleaning, it may have dropped: it has to say itself when that was.
+    """
+    replica = proofs.replica
+    if replica.top(origin):
+        return False
+    alike = [one.server for one in proofs.evidence.shown.replicas if one.suffix == replica.suffix]
+    asked = alike if replica.origin else [replica.server]
+    return any(origin in proofs.evidence.once(server, cleaned_at) for server in asked)
+
+
+def not_covered(proofs: Proofs, position: str, has: Callable[[Positions], Numbers]) -> tuple[str, str, str]:
+    """What is said of a change that a server does not claim to have seen: verdict, rule and sentence.
+
+    has  for each of some changes: is it shown that the server has it?
+    """
     system = proofs.system
     if found := why_dropped(proofs, position):
         return PENDING, *found
-    at, made = forgot(proofs, system.origin_of(position)), system.moment(position)
-    if not at or not made or made > at:
-        return PENDING, "not_covered", NOT_COVERED
-    had = had_before(proofs, of_keys(system, [position], proofs.evidence.numbers))[0]
-    return (PRESENT, "applied", SAYS["applied"]) if had else (UNKNOWN, CLEANED_HERE, SAYS[CLEANED_HERE])
+    origin, some = system.origin_of(position), of_keys(system, [position], proofs.evidence.numbers)
+    at, made = forgot(proofs, origin), system.moment(position)
+    before, kept = bool(at and made and made <= at), claims_nothing_of_cleaned(proofs, origin)
+    if (before or kept) and had_before(proofs, some)[0]:
+        return PRESENT, "applied", SAYS["applied"]
+    if kept and has(some)[0]:
+        return PRESENT, "kept", SAYS["kept"]
+    return (UNKNOWN, CLEANED_HERE, SAYS[CLEANED_HERE]) if before else (PENDING, "not_covered", NOT_COVERED)
 
 
 def had_before(proofs: Proofs, some: Positions) -> Numbers:

@@ -26,6 +26,7 @@ from workbench.diagnosing.detectors import detected
 from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.passing_over import note_passed_over
 from workbench.diagnosing.precedence import in_precedence
+from workbench.diagnosing.restart_before_filling import restart_before_filling
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.stream_rows import applier_rows, copy_rows, log_rows, replica_rows
 from workbench.diagnosing.stream_sources import with_sources
@@ -159,7 +160,8 @@ def _detected(
     note_passed_over(situation)
     sources = judged.streams.sources if judged.streams else {}
     found = with_sources(detected(situation), sources)
-    return situation, sorted(in_precedence(found, situation.topology.links), key=_rank)
+    said = restart_before_filling(situation, in_precedence(found, situation.topology.links))
+    return situation, sorted(said, key=_rank)
 
 
 def case_at(case: Case, as_of: str | None) -> Case:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.engine.rows import highest, rows_where
@@ -40,6 +41,14 @@ class Remembered(NamedTuple):
     cleaned: dict[str, datetime]
     ends: datetime | None
     live: bool
+
+
+class Spell(NamedTuple):
+    """A time in which a server drops the changes of an origin; `until` None: still."""
+
+    origin: str
+    since: datetime
+    until: datetime | None
 
 
 class Dropping(NamedTuple):
@@ -86,8 +95,71 @@ def dropping(proofs: Proofs, newest: str, origin: str) -> Dropping | None:
     if taken and taken > at and not brought:
         return None
     last_seen = max(made, evidence.newest.get(replica.server, made))
+    return Dropping(at, _ends_too_early(told, last_seen))
+
+
+def _ends_too_early(told: Remembered, last_seen: datetime) -> datetime | None:
+    """Where the errors log ends, if a restart after that is possible."""
     covers = told.live or told.ends is None or told.ends >= last_seen - MOMENTS_APART
-    return Dropping(at, None if covers else told.ends)
+    return None if covers else told.ends
+
+
+def remembers(proofs: Proofs) -> dict[str, Dropping]:
+    """The origins that a server cleaned, remembers, and claims nothing of, where the vector of another server names them.
+
+    It drops what it is sent of them. Data of a server whose vector names such an origin come whole, the element does not:
+
+        h remembers ID 3, a claims 3 up to X; h is filled from a    h has all that a has, and its vector has no element 3
+    """
+    replica, evidence = proofs.replica, proofs.evidence
+    told: Remembered = evidence.once(replica.server, _remembered)
+    if not told.cleaned:
+        return {}
+    others = [one for one in evidence.shown.replicas if one.suffix == replica.suffix and one.server != replica.server]
+    named = {origin for one in others for origin in one.seen() if last(one.seen(), origin)}
+    mine = {origin: at for origin, at in told.cleaned.items() if origin in named and not last(replica.seen(), origin)}
+    newest = evidence.newest.get(replica.server)
+    return {origin: Dropping(at, _ends_too_early(told, max(at, newest or at))) for origin, at in mine.items()}
+
+
+def _spells(evidence: Evidence, server: str) -> list[Spell]:
+    """When a server dropped changes: what it answered with success in these times, it did not apply.
+
+    The last spell goes on for as long as nothing shows its end: the log that it was read from, or the vector of the server.
+    """
+    proving, parts = evidence.shown.proving, evidence.parts("messages", server)
+    if not proving.remembers_cleaned:
+        return []
+    codes = pc.field("code").isin([proving.cleaned, *proving.forgets_cleaned])
+    columns = ["at", "code", "function", "origin"]
+    rows = rows_where(parts, columns, codes & pc.field("at").is_valid()).to_pylist()
+    ends = sorted(row["at"] for row in rows if row["code"] != proving.cleaned)
+    told: Remembered = evidence.once(server, _remembered)
+    replicas = [one for one in evidence.shown.replicas if one.server == server]
+    found = []
+    for row in rows:
+        if row["code"] != proving.cleaned or row["function"] not in proving.remembers_cleaned or not row["origin"]:
+            continue
+        until = next((at for at in ends if at > row["at"]), None)
+        if until is None:
+            tops = filter(None, (last(one.seen(), row["origin"]) for one in replicas))
+            if any(made > row["at"] for made in filter(None, map(evidence.system.moment, tops))):
+                continue  # its vector has taken one since: it may have been restarted
+            until = None if told.live else told.ends
+        found.append(Spell(row["origin"], row["at"], until))
+    return found
+
+
+def answers_that_count(evidence: Evidence, server: str) -> pc.Expression:
+    """The lines of a log of operations that prove something: not those of changes that the server dropped at that time."""
+    counts = pc.scalar(True)
+    at, origin = pc.field("at"), pc.field("origin")
+    for spell in evidence.once(server, _spells):
+        during = at > pa.scalar(spell.since, pa.timestamp("us", "UTC"))
+        if spell.until is not None:
+            during &= at < pa.scalar(spell.until, pa.timestamp("us", "UTC"))
+        counts &= at.is_null() | origin.is_null() | ~((origin == spell.origin) & during)
+    return counts
 
 
 def remembered_since(proofs: Proofs, origin: str) -> datetime | None:

@@ -13,17 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.collected.inputs import SILENT, Input, spans_of
+from workbench.diagnosing.dropping import answers_that_count
 from workbench.diagnosing.initialisations import initialisations
+from workbench.diagnosing.put_back import not_put_back
 from workbench.diagnosing.resets import CLOCKS_APART, resets_of
 from workbench.diagnosing.twins import MissedChanges
 from workbench.engine.known import Source
 from workbench.engine.likeness import among, likeness, parts_with
 from workbench.engine.positions import NONE, Positions, of_keys, place, union
-from workbench.engine.rows import highest, named_in, rows_at, rows_of, rows_where
+from workbench.engine.rows import changes_of, highest, named_in, rows_at, rows_of, rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Link, Replica
-from workbench.model import System
-from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Ground, Proving, Reset
+from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
@@ -100,9 +101,10 @@ class Proofs:
 
     def _from_logs(self, some: Positions, keys: pa.Array, found: Numbers, not_shown: Numbers) -> None:
         server, where = self.replica.server, self.evidence.between(some)
-        own = where & pc.field("link").is_null()
+        own = where & pc.field("link").is_null() & answers_that_count(self.evidence, server)
         told = self.evidence.told("applied", _APPLIED, own, server)
-        self._note(self._not_put_back(told, keys, not_shown), keys, found, self._meaning)
+        told = not_put_back(self.evidence, self.replica, self.resets, told, keys, not_shown)
+        self._note(told, keys, found, self._meaning)
         unclear = self.evidence.told("applied", _APPLIED, own, server, unclear=True)
         self._note(unclear, keys, found, lambda row: Ground.UNCLEAR)
         if self._skips_of_any is not None:
@@ -112,32 +114,6 @@ class Proofs:
         if self.replica.log is None and self._skips_of_someone is not None:
             # Perhaps by this one: then it cancelled what it had refused, and that is no proof that it has the change.
             self._note(self._skips_of_someone.filter(where), keys, found, lambda row: Ground.REFUSED)
-
-    def _not_put_back(self, rows: pa.Table, keys: pa.Array, not_shown: Numbers) -> pa.Table:
-        """These lines of the server's own log, but for those that its data of now contradict.
-
-        What it applied, its log of changes holds, in one transaction with the data. Where that log goes on behind a change that
-        was applied before the last start, and does not hold it, an older state of the data was put back in between.
-
-            10:00 applied 7    10:10 an older copy of its files is put back    10:11 started    its log: … 5 6 8 9
-        """
-        start = self._last_start
-        if start is None or self.replica.log is None or not len(rows):
-            return rows
-        if any(reset.kind == LOG_REPLACED for reset in self.resets):
-            return rows  # its log alone was replaced: that contradicts nothing
-        at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)
-        covered = pc.is_in(at, pa.array(np.flatnonzero(~not_shown), at.type))
-        before = pc.fill_null(pc.less(rows["at"], pa.scalar(start, rows["at"].type)), False)
-        return rows.filter(pc.invert(pc.and_(covered, before)))
-
-    @cached_property
-    def _last_start(self) -> datetime | None:
-        """When the server started last, as its log tells."""
-        where = (pc.field("code") == self.proving.started) & pc.field("at").is_valid()
-        parts = self.evidence.parts("messages", self.replica.server)
-        moments = [pc.max(rows_where([part], ["at"], where)["at"]).as_py() for part in parts]
-        return max(filter(None, moments), default=None)
 
     @cached_property
     def _skips(self) -> pa.Table | None:
@@ -315,7 +291,9 @@ class Proofs:
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
         had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
         lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)
-        lines &= pc.field("at") > pa.scalar(after, pa.timestamp("us", "UTC"))
+        lines &= (pc.field("at") > pa.scalar(after, pa.timestamp("us", "UTC"))) & answers_that_count(
+            self.evidence, server
+        )
         found = [self.evidence.told("applied", ["position"], lines, server)]
         if self._exports_count(self.since) and self._exports_count(self.perhaps):
             found.append(self.evidence.told("entry_states", ["position"], pc.field("position") > seen, server))
@@ -595,13 +573,6 @@ class Proofs:
             for row in rows.filter(pa.array(among(likeness(entry, text, self.proving), numbers))).to_pylist():
                 found |= missed.twins_of(row) if row["kind"] == "change" else set()
         return found
-
-
-def changes_of(system: System, positions: pa.ChunkedArray) -> pa.Array:
-    """The change that each position stands for."""
-    packed = positions.combine_chunks().cast(pa.string()).dictionary_encode()
-    whole = pa.array([system.change_of(one) for one in packed.dictionary.to_pylist()], pa.string())
-    return pa.DictionaryArray.from_arrays(packed.indices, whole).cast(pa.string())
 
 
 _EVIDENCE = {

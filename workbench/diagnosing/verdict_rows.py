@@ -13,6 +13,8 @@ from workbench.rules.verdicts import Reset
 if TYPE_CHECKING:
     from workbench.diagnosing.by_stream import Streams
     from workbench.diagnosing.by_tier import Tiers
+    from workbench.diagnosing.dropping import Dropping
+    from workbench.diagnosing.kept_of_cleaned import Stretch
 
 
 LIMIT = 10_000
@@ -34,6 +36,8 @@ class Verdicts:
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
     reach    (server, suffix) -> those marks behind which nothing can have been trimmed since
+    kept     (server, suffix, origin) of origins that were cleaned away from the vector of the server -> the stretches that it has
+    remembers  (server, suffix) -> the origins that the server cleaned and drops until it is restarted -> since when
     made_again  (suffix, position) of lost changes that were made again since, as far as anybody can tell
     streams  the logs held against each other, where servers replicate a stream of transactions
     tiers    the trees, where nodes pull a physical log from each other
@@ -52,6 +56,8 @@ class Verdicts:
     contents: list[Contents] = field(default_factory=list)
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
     reach: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
+    kept: dict[tuple[str, str | None, str], tuple[Stretch, ...]] = field(default_factory=dict)
+    remembers: dict[tuple[str, str | None], dict[str, Dropping]] = field(default_factory=dict)
     made_again: set[tuple[str | None, str]] = field(default_factory=set)
     streams: Streams | None = None
     tiers: Tiers | None = None

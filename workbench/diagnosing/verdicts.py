@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -22,6 +23,7 @@ from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.data_sources import JudgedServer, came_without, not_then, sources_of, untrimmed
 from workbench.diagnosing.deleted_since import note_deleted_since
+from workbench.diagnosing.kept_of_cleaned import as_elsewhere
 from workbench.diagnosing.left_in_logs import note_left_in_logs
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
@@ -30,7 +32,7 @@ from workbench.diagnosing.removed_nothing import note_removed_nothing, with_remo
 from workbench.diagnosing.repeated_deletions import note_repeats
 from workbench.diagnosing.resets import resets_of
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
-from workbench.diagnosing.waiting import Holder, Waiting
+from workbench.diagnosing.waiting import Holder, Waiting, would_send
 from workbench.diagnosing.without_effect import note_without_effect, with_those_without_effect
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, in_holes, only
 from workbench.engine.logs import StoredLog
@@ -38,7 +40,7 @@ from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import named_in
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
-from workbench.rules.sending import SEND, Bound
+from workbench.rules.sending import Bound
 from workbench.rules.verdicts import (
     ENTRIES_LACK,
     LOG_REPLACED,
@@ -222,10 +224,12 @@ class _Suffix:
             self._judge(server)
             self._by_content(server)
         holders = {
-            one.replica.server: Holder(one.replica, one.source, one.seen, one.last, self.proofs(one))
+            one.replica.server: Holder(
+                one.replica, one.source, one.seen, one.last, self.proofs(one), partial(self._keeps, one)
+            )
             for one in self.servers
         }
-        waiting = Waiting(self.shown, self.known, [*holders.values()], self.evidence.numbers, self.evidence.newest)
+        waiting = Waiting(self.evidence, self.known, [*holders.values()], self.found)
         waiting.note_logs_read_before(self.pairs)
         for server in self.servers:
             own = server.replica.origin or ""
@@ -262,8 +266,7 @@ class _Suffix:
 
     def verdict_on(self, server: JudgedServer, position: str) -> Verdict:
         """Whether this server has the change, and by which rule; the servers that its data came from are asked before."""
-        origin = self.system.origin_of(position)
-        name = server.replica.server
+        origin, name = self.system.origin_of(position), server.replica.server
         if origin not in self.judged:
             return Verdict(name, self.suffix, UNKNOWN, "duplicate_origin", SAYS["duplicate_origin"])
         some = of_keys(self.system, [position], self.evidence.numbers)
@@ -272,7 +275,7 @@ class _Suffix:
         elif server.source is not None and self.known.sources[server.source].contains(some)[0]:
             rule = RULES[_IN_LOG]
         elif position > max(server.seen.get(origin, ""), self.proofs(server).exported.get(origin, "")):
-            return Verdict(name, self.suffix, *not_covered(self.proofs(server), position))
+            return Verdict(name, self.suffix, *not_covered(self.proofs(server), position, partial(self._keeps, server)))
         else:
             _, inside, _ = self._spans(server, origin)
             shown = bool(len(inside.of(some))) and not in_holes(some, self.evidence.holes(server.replica.log))[0]
@@ -348,7 +351,7 @@ class _Suffix:
         return some[missing[rules[missing] != _LACKED]]
 
     def _rules(
-        self, server: JudgedServer, proofs: Proofs, some: Positions, not_shown: Numbers
+        self, server: JudgedServer, proofs: Proofs, some: Positions, not_shown: Numbers, content: bool = True
     ) -> tuple[Numbers, dict[str, dict[str, Any]]]:
         """Which of RULES decides on each of some positions that the log lacks; and what was read of them on the way."""
         without, doubted = came_without(proofs, self.servers, self.proofs, some, self._has)
@@ -364,7 +367,7 @@ class _Suffix:
         if len(open_):
             about = self._look_closer(server, proofs, some, grounds, open_, without)
             rules = _RULE_OF[grounds]
-        if self.contents.exports:
+        if content and self.contents.exports:
             name, asked = server.replica.server, np.flatnonzero(_VERDICTS[rules] != PRESENT)
             self.contents.add_grounds(name, some, grounds, asked, *self._held_by_others(server, some[asked]))
             lacked = self.contents.lacked(name, some, _VERDICTS[_RULE_OF[grounds]] != MISSING)
@@ -373,13 +376,17 @@ class _Suffix:
         server.unclear = union([server.unclear, some[rules == _UNCLEAR]])
         return rules, about
 
-    def _has(self, server: JudgedServer, some: Positions) -> Numbers:
+    def _keeps(self, server: JudgedServer, some: Positions) -> Numbers:
+        """For each change of an origin that the vector of the server forgot: do its logs, or all of its entries, show it?"""
+        return self._has(server, some, content=False) | as_elsewhere(self.contents, server.replica.server, some)
+
+    def _has(self, server: JudgedServer, some: Positions, content: bool = True) -> Numbers:
         """For each change: is it shown that the server has it?"""
         there = np.zeros(len(some), bool)
         if server.source is not None:
             there |= self.known.sources[server.source].contains(some)
         if (left := np.flatnonzero(~there)).size:
-            rules, _ = self._rules(server, self.proofs(server), some[left], np.ones(len(left), bool))
+            rules, _ = self._rules(server, self.proofs(server), some[left], np.ones(len(left), bool), content)
             there[left] = _VERDICTS[rules] == PRESENT
         return there
 
@@ -493,9 +500,8 @@ class _Suffix:
 
     def _described(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Operation and target of changes, from any log, else from any result of an operation."""
-        if not keys:
-            return {}
-        return self.evidence.described(of_keys(self.system, keys, self.evidence.numbers), self.books)
+        some = of_keys(self.system, keys, self.evidence.numbers) if keys else NONE
+        return self.evidence.described(some, self.books) if keys else {}
 
     def _unknowns(self, server: JudgedServer, some: Positions, rules: Numbers, apart: bool) -> None:
         unknown = _VERDICTS[rules] == UNKNOWN
@@ -560,7 +566,7 @@ class _Suffix:
         tops = [(max(one.seen.get(origin, ""), one.replica.later.get(origin, "")), one) for one in others]
         furthest, nearest = max(tops, key=lambda one: one[0])
         top = self.pair(furthest or None) or LOWEST
-        delivered = any(self._sends(holder, one, origin) for one in others)
+        delivered = any(would_send(self.pairs, holder, one, origin) for one in others)
         above = Span(HIGHEST if delivered else top, HIGHEST)
         ahead = (some[log.contains(some)] for some in self.known.chunks(origin, above))
         some = union([nearest.missing.get(origin, NONE), *ahead])
@@ -568,7 +574,7 @@ class _Suffix:
             if not len(some):
                 return
             waits = waiting.waits(one.replica.server, origin, some)
-            if waits.any() and self._sends(holder, one, origin):
+            if waits.any() and would_send(self.pairs, holder, one, origin):
                 some, waits = some[~waits], waits[~waits]
             some = some[waits | some.within(one.missing.get(origin, NONE))] if len(some) else some
         some = some[log.contains(some)]
@@ -587,12 +593,6 @@ class _Suffix:
                     "target": about.get(key, {}).get("target"),
                 }
             )
-
-    def _sends(self, holder: JudgedServer, consumer: JudgedServer, origin: str) -> bool:
-        """True if a session from one to the other would send changes of the origin, should its link run."""
-        linked, ends = any(row["link"] for row in self.pairs), (holder.replica.server, consumer.replica.server)
-        mine = (row for row in self.pairs if (row["supplier"], row["consumer"]) == ends)
-        return any(row["decision"] == SEND and origin in row["to_send"] and (row["link"] or not linked) for row in mine)
 
 
 _NEAR, _FEW = 10_000, 50

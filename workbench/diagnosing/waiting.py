@@ -6,18 +6,22 @@ what it had got by then it does not wait for. No log is said to have lost what w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench.diagnosing.cleaned_away import forgot, had_before
-from workbench.diagnosing.dropping import dropping, told_of_dropping
+from workbench.diagnosing.data_sources import JudgedServer
+from workbench.diagnosing.dropping import dropping, remembers, told_of_dropping
+from workbench.diagnosing.kept_of_cleaned import kept_of
 from workbench.diagnosing.proofs import Proofs
 from workbench.diagnosing.refusals import refused_of
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import rows_at
+from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND
 from workbench.rules.verdicts import MOMENTS_APART
@@ -60,6 +64,13 @@ def who_would_send(
     )
 
 
+def would_send(pairs: Sequence[Row], holder: JudgedServer, consumer: JudgedServer, origin: str) -> bool:
+    """True if a session from one to the other would send changes of the origin, should its link run."""
+    linked, ends = any(row["link"] for row in pairs), (holder.replica.server, consumer.replica.server)
+    mine = (row for row in pairs if (row["supplier"], row["consumer"]) == ends)
+    return any(row["decision"] == SEND and origin in row["to_send"] and (row["link"] or not linked) for row in mine)
+
+
 class Holder(NamedTuple):
     """A server of the suffix.
 
@@ -67,6 +78,7 @@ class Holder(NamedTuple):
     seen    what it has seen, by origin
     last    up to where its log shows each origin
     proofs  what else its evidence says
+    has     for each of some changes: is it shown that the server has it?
     """
 
     replica: Replica
@@ -74,22 +86,23 @@ class Holder(NamedTuple):
     seen: Mapping[str, str]
     last: Mapping[str, str]
     proofs: Proofs
+    has: Callable[[Positions], Numbers]
 
 
 class Waiting:
     """What waits for the servers of one suffix.
 
-    newest  server -> the latest time that its own files tell
+    found  where `kept` and `remembers` are noted (`Verdicts`)
     """
 
-    def __init__(
-        self, shown: Topology, known: Known, holders: Sequence[Holder], numbers: Mapping[str, int],
-        newest: Mapping[str, datetime],
-    ) -> None:  # fmt: skip
-        self.shown, self.known, self.holders = shown, known, holders
-        self.system, self._numbers, self._newest = shown.system, numbers, newest
+    def __init__(self, evidence: Evidence, known: Known, holders: Sequence[Holder], found: Verdicts) -> None:
+        self.shown, self.known, self.holders, self.found = evidence.shown, known, holders, found
+        self.system, self._numbers, self._newest = evidence.system, evidence.numbers, evidence.newest
         self._claimed = {origin for one in holders for origin in one.replica.vector or one.seen}
-        self._former = _former_origins(shown, holders)
+        self._former = _former_origins(self.shown, holders)
+        for one in holders:
+            if told := remembers(one.proofs):
+                found.remembers[one.replica.server, one.replica.suffix] = told
 
     def of(self, server: Holder, origin: str) -> dict[str, Any] | None:
         """Count, first and last position, how many a log can supply, how many none can; None if nothing waits."""
@@ -106,6 +119,7 @@ class Waiting:
         # An export is of a later moment than the vector that comes with it: its entries show more.
         if own or (server.proofs.exported and self.known.tally(origin, Span(low, high))[0]):
             mine = server.proofs.shown_above(origin, seen)
+        kept = self._kept(server, origin)
         others = [one.source for one in self.holders if one.source is not None and one.replica is not server.replica]
         shown = self._shown_up_to(origin)
         count = available = gone = 0
@@ -113,9 +127,9 @@ class Waiting:
         span = Span(low, high)
         if not span.empty:
             notes = self._notes(origin, span)
-            apart = own or len(mine) > 0 or len(notes) > 0
+            apart = own or len(mine) > 0 or len(notes) > 0 or len(kept) > 0
             for some in self.known.chunks(origin, span) if apart else ():
-                left = some.minus(mine).minus(notes)
+                left = some.minus(mine).minus(notes).minus(kept)
                 held = union(left[self.known.sources[source].contains(left)] for source in others)
                 count, available = count + len(left), available + len(held)
                 gone += len(Span(LOWEST, shown).of(left)) - len(Span(LOWEST, shown).of(held))
@@ -138,6 +152,13 @@ class Waiting:
             "available": available,
             "gone": gone + sum(self._pair(key) <= shown for key in claimed),
         }
+
+    def _kept(self, server: Holder, origin: str) -> Positions:
+        """What the server has of an origin that was cleaned away from its vector."""
+        kept, stretches = kept_of(server.proofs, self.known, origin, server.has)
+        if stretches:
+            self.found.kept[server.replica.server, server.replica.suffix, origin] = stretches
+        return kept
 
     def is_claimed(self, origin: str) -> bool:
         """False for an origin that was cleaned away everywhere: nobody will send a change of it, and nobody waits for one."""

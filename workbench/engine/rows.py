@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from workbench.engine.positions import Positions, of_arrow
 from workbench.engine.reading import Part, groups_near, opened, parts_near, read_part, some_at_once
+from workbench.model import System
 
 
 def rows_where(parts: Iterable[Part], columns: Sequence[str], where: pc.Expression) -> pa.Table:
@@ -108,3 +109,10 @@ def named_in(parts: Iterable[Part], numbers: Mapping[str, int]) -> Iterator[Posi
     for part in parts:
         table = read_part(part["path"], ["origin", "hi", "lo"])
         yield of_arrow(table["origin"].combine_chunks(), table["hi"].to_numpy(), table["lo"].to_numpy(), numbers)
+
+
+def changes_of(system: System, positions: pa.ChunkedArray) -> pa.Array:
+    """The change that each position stands for."""
+    packed = positions.combine_chunks().cast(pa.string()).dictionary_encode()
+    whole = pa.array([system.change_of(one) for one in packed.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(packed.indices, whole).cast(pa.string())

@@ -104,12 +104,15 @@ class _Filling:
             target = (missed["target"] or "").lower() or None
             does = {"creates": missed["operation"] == "add", "renames": missed["operation"] == "modrdn"}
             self.lots.append(Lot(missed["origin"], position, position, 1, target, **does))
+            place = self.system.halves(position)
             self.holders.append(
                 {
                     one.server
                     for one in self.replicas
                     if one.server not in lacking
-                    and self.has_seen(one, missed["origin"], position)
+                    and (
+                        self.has_seen(one, missed["origin"], position) or self.kept(one, missed["origin"], place, place)
+                    )
                     and not self.thrown_away(one, position)
                 }
             )
@@ -135,6 +138,11 @@ class _Filling:
     def has_seen(self, one: Replica, origin: str, position: str) -> bool:
         """True if the server is known to have come to this position."""
         return self.top(one, origin) >= position
+
+    def kept(self, one: Replica, origin: str, first: Pair, end: Pair) -> bool:
+        """True if a server has all these changes of an origin that was cleaned away from its vector."""
+        kept = self.situation.verdicts.kept.get((one.server, self.suffix, origin), ())
+        return any(low <= first and end <= high for low, high in kept)
 
     def top(self, one: Replica, origin: str) -> str:
         """Up to where a server has seen the changes of an origin."""
@@ -241,6 +249,9 @@ class _FromLogs(_Filling):
                 yield self._place(shown["max"])
         for hi, lo in self._waits_from(origin).values():
             yield hi, lo - 1
+        for one in self.replicas:
+            for (hi, lo), high in self.situation.verdicts.kept.get((one.server, self.suffix, origin), ()):
+                yield from ((hi, lo - 1), high)
         for position in set().union(*self.unapplied.values()):
             if self.system.origin_of(position) == origin:  # a lot of its own
                 place = self._place(position)
@@ -268,6 +279,7 @@ class _FromLogs(_Filling):
         tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
         lost = {one.server for one in self.replicas if self.thrown_away(one, upto) and self._behind_mark(one, begin)}
         before = {server for server, low in self._waits_from(origin).items() if span.high < low}
+        before |= {one.server for one in self.replicas if self.kept(one, origin, first, end)}
         self.holders.append(
             {name for name, top in tops.items() if top >= span.high} - lost | self._forgot(origin) | before
         )
@@ -358,9 +370,16 @@ class _FromLogs(_Filling):
             if seen[origin].min:
                 seen[origin] = replace(seen[origin], max=self.top(replica, origin))
         drops = frozenset(dropped_rows(self.situation.verdicts.pending, replica.server, replica.suffix))
-        unapplied = self.unapplied.get(replica.server, frozenset())
         return Server(
-            replica.server, replica.origin, replica.generation, seen, log, holds, drops=drops, unapplied=unapplied
+            replica.server,
+            replica.origin,
+            replica.generation,
+            seen,
+            log,
+            holds,
+            drops=drops,
+            forgets=drops.union(self.situation.verdicts.remembers.get((replica.server, replica.suffix), ())),
+            unapplied=self.unapplied.get(replica.server, frozenset()),
         )
 
     def _records(self, replica: Replica, stored: StoredLog, holds: set[int]) -> Iterator[str]:

@@ -54,6 +54,7 @@ class Server:
     empty      it has lost its data: until it is filled it neither sends nor takes nor makes changes
     source     the server that a repair gave it all data of, or that this one's came from; None: its data are its own
     drops      origins of which it drops every change that it is sent
+    forgets    origins that are left out of the vector which comes with new data: it cleaned them, and was not restarted
     unapplied  positions of changes that it answers with success and does not apply: its vector stays below them
     """
 
@@ -65,6 +66,7 @@ class Server:
     holds: set[int] = field(default_factory=set)
     up: bool = True
     drops: frozenset[str] = frozenset()
+    forgets: frozenset[str] = frozenset()
     unapplied: frozenset[str] = frozenset()
     empty: bool = False
     source: str | None = None
@@ -362,7 +364,8 @@ def _remove(model: Model, server: str, entry: str, everywhere: bool) -> None:
 def initialise(model: Model, source: str, server: str) -> None:
     """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
     by, to = model.servers[source], model.servers[server]
-    to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation
+    to.vector = {origin: span for origin, span in by.vector.items() if origin not in to.forgets}
+    to.holds, to.generation = set(by.holds), by.generation
     to.empty, to.source = by.empty, by.source or source
     if to.log is not None:
         to.log = SortedLog([], model.origin_of, [span.max for span in by.vector.values() if span.max])

@@ -137,6 +137,7 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "may_repeat": "its log does not have the change, but has another deletion or renaming of this name: perhaps the same entry",
     "perhaps_back": "its log does not have the change, and its entry was deleted earlier: only entries show if it had come back",
     "cleaned_here": "it has cleaned the origin since, and waits for none of its changes; whether it had this one, nothing tells",
+    "kept": "it cleaned the origin, and its logs or entries show that it has the change",
     "forgotten": "it lies so far back that what would tell of it is gone: a deletion, a vector's element",
     "made_twice": "it shows the entry as made at another time than others do: one of the two was lost or set aside",
     "not_read": "the file with its entries could not be read whole: the entry may be in what is lacking",

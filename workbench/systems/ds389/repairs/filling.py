@@ -30,6 +30,7 @@ from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
+from workbench.systems.ds389.repairs.restarting import restarted_first
 from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged
 from workbench.systems.ds389.repairs.unlike_links import list_conflict, lost_by_lists
 from workbench.systems.ds389.rules.cleaning import CRASHES_ALONE, behind_hubs, may_clean_itself
@@ -196,7 +197,8 @@ class Initialise:
             costs="; ".join(costs),
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
-            else locked_login(view, server, _login(view, link))
+            else restarted_first(view, source, server)
+            or locked_login(view, server, _login(view, link))
             or not_now(view, source, server)
             or list_conflict(view, server, link=link)
             or lost_by_lists(view, server)
