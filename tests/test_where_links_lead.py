@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from entry_samples import entry, mesh
 from mesh_samples import agreement, case_of, claims, csn, elements, replica
 
@@ -74,3 +75,36 @@ def test_a_server_that_stands_in_no_vector_is_known_by_the_port_of_its_own_confi
     )
     found = diagnose(case_of(tmp_path / "with", files))
     assert {"s1-to-ro": "ro"}.items() <= {link["name"]: link["consumer"] for link in found["links"]}.items()
+
+
+def elsewhere(tmp_path: Path, text: str) -> list[dict[str, Any]]:
+    three = {"r1": (1, 1), "r2": (5, 5), "r3": (2, 2)}
+    files = mesh(three, {name: [entry("uid=one", 17)] for name in ("s1", "s2", "s3")}, {})
+    files["s1.agreements.ldif"] = text
+    found = diagnose(case_of(tmp_path, files))["findings"]
+    return [one for one in found if one["code"] == "LINK_LEADS_ELSEWHERE"]
+
+
+def test_an_agreement_that_names_a_server_and_leads_to_another_one_is_named(tmp_path: Path) -> None:
+    """S14: the port of b-to-h was that of r; r was shown as the consumer of an ordinary link."""
+    (one,) = elsewhere(tmp_path, agreement("s1-to-s2", 38903))
+    assert one["severity"] == "warning" and one["root"]
+    assert one["summary"].startswith("the agreement s1-to-s2 of s1 leads to s3, not to s2")
+    assert "--host localhost --port 38902 s1-to-s2" in one["fix"][0]["repair"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        agreement("s1-to-s2", 38902),
+        agreement("to-the-north", 38903),
+        agreement("s1-to-s20", 38903),
+        agreement("s1-s2-s3", 38903),
+        agreement("s1-to-s2", 38903, enabled=False),
+        agreement("s1-to-s2", 38903) + agreement("other", 38902),
+        agreement("s1-to-s2", 38903) + agreement("s1-to-s3", 38903),
+    ],
+    ids=["right", "no server", "another name", "both", "off", "another leads there", "two to one"],
+)
+def test_a_name_that_is_no_good_evidence_says_nothing(text: str, tmp_path: Path) -> None:
+    assert not elsewhere(tmp_path, text)

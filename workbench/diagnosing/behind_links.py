@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
+from workbench.rules.sending import ANCHOR_NOT_FOUND
+from workbench.rules.vectors import last
+
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
@@ -53,6 +56,23 @@ def _brought(situation: Situation, row: Row, without: Set[str]) -> tuple[int, st
     if most is None:
         return 0, ""
     return None if most["last"] >= row["last"] else (most["count"], most["last"])
+
+
+def held_without_anchor(situation: Situation, pair: Row) -> int:
+    """How many changes that a consumer waits for its supplier has, where a session would find no record to begin at.
+
+    Of a range that the supplier has a part of only, nothing is counted.
+    """
+    supplier = situation.replica(pair["supplier"], pair["suffix"])
+    if supplier is None or pair["decision"] != ANCHOR_NOT_FOUND or pair["to_send"]:
+        return 0
+    typed = situation.topology.system.typed
+    return sum(
+        row["count"]
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+        if (last(supplier.vector, row["origin"]) or "") >= (typed(row["last"]) or row["last"])
+    )
 
 
 def failing_suppliers(situation: Situation, consumer: str | None, suffix: str | None) -> frozenset[str]:

@@ -19,7 +19,7 @@ from workbench.diagnosing import losses
 from workbench.diagnosing.ahead_of_log import vector_ahead_of_log
 from workbench.diagnosing.differing_entries import entries_differ
 from workbench.diagnosing.dropping import dropped_rows
-from workbench.diagnosing.failing_links import leave_off, link_failing, waiting_behind
+from workbench.diagnosing.failing_links import leave_off, link_failing, mend_before, waiting_behind
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
 from workbench.diagnosing.stuck_servers import reinit_required
@@ -333,6 +333,7 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
         if link.enabled is False:
             row = statuses.get((link.supplier, link.suffix, link.name), {})
             waiting, waits = waiting_behind(situation, link)
+            before = mend_before(situation, link)
             yield Finding(
                 "LINK_DISABLED",
                 "warning",
@@ -343,7 +344,10 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
                 link=link.name,
                 suffix=link.suffix,
                 evidence=(_status(row),) if row else (),
-                fix=(leave_off(situation, link) or (_ALLOW if link.why else _switch_on(forget)),),
+                fix=(
+                    *([before] if before else []),
+                    leave_off(situation, link) or (_ALLOW if link.why else _switch_on(forget)),
+                ),
                 waiting=waiting,
             )
 

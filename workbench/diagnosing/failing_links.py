@@ -6,13 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.behind_links import failing_suppliers, lacked_behind
+from workbench.diagnosing.behind_links import failing_suppliers, held_without_anchor, lacked_behind
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
 from workbench.diagnosing.passing_over import passed_over
-from workbench.diagnosing.restart_order import links_off_first
+from workbench.diagnosing.restart_order import before_start, saved_first
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
-from workbench.rules.link_failures import BUSY, LOG_CLOSED, SCHEDULE_CLOSED, TRANSIENT
+from workbench.rules.link_failures import (
+    BUSY,
+    LOG_CLOSED,
+    REFUSED,
+    SCHEDULE_CLOSED,
+    TRANSIENT,
+    UNKNOWN,
+    UNREACHABLE,
+)
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 
@@ -50,7 +58,11 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             )
             alone = failure.reason in (BUSY, SCHEDULE_CLOSED)
             pair = {**pair, "to_send": lacked_behind(situation, pair, alone, without)}
-        waiting = sum(one["count"] for one in pair["to_send"].values()) if pair else None
+        waiting = (
+            sum(one["count"] for one in pair["to_send"].values()) or held_without_anchor(situation, pair)
+            if pair
+            else None
+        )
         read = readings.get(link.supplier)
         oldest = _oldest(situation, pair, read or newest.get(link.supplier))
         if failure.reason == SCHEDULE_CLOSED and waiting == 0:
@@ -100,10 +112,19 @@ def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | Non
 
 
 def _off_first(situation: Situation, link: Link) -> tuple[Mapping[str, Any], ...]:
-    """What to switch off before the consumer of a link is started, where it is down."""
-    down = link.consumer is not None and link.consumer in situation.topology.down
-    first = links_off_first(situation, link.consumer or "", link.suffix) if down else None
-    return (first,) if first else ()
+    """What comes before the consumer of a link is started, where it is down, or may be one that is not known to run."""
+    down, failure = situation.topology.down, link.failure
+    if link.consumer is not None:
+        return (*before_start(situation, link.consumer, link.suffix),) if link.consumer in down else ()
+    if failure is None or failure.itself or failure.reason not in (REFUSED, UNREACHABLE, UNKNOWN):
+        return ()
+    unread = [failure.means] if failure.means else situation.not_collected(link.suffix)
+    steps = [
+        saved_first(situation, name, link.suffix, None if failure.means else link.address)
+        for name in unread
+        if not failure.means or name in down
+    ]
+    return tuple(one for one in steps if one)
 
 
 def _kept(situation: Situation, link: Link, pair: Row | None) -> str:
@@ -185,6 +206,8 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
     if not waiting:
         return "nothing waits behind it yet"
     many = f"{waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it"
+    if not pair["to_send"]:
+        return f"{many}, and the collected log of {link.supplier} has no record for a session to begin at"
     age = f", the oldest for {time_passed(oldest)}" if oldest else ""
     growing = ", and more have come since the snapshot before" if _grows(situation, link, pair) else ""
     return f"{many}{age}{growing}{_on_other_ways(situation, pair, waiting > 1)}"
@@ -415,8 +438,27 @@ def _bringing(situation: Situation, row: Row) -> list[Row]:
         return one["supplier"] != row["server"] and (not sent or sent["last"] >= row["first"])
 
     ways = [one for one in situation.linked.closed_ways(row) if brings(one)]
+    closed = {link.consumer for link in situation.topology.links if refuses_all(link) and link.suffix == row["suffix"]}
+    ways = [one for one in ways if one["link_enabled"] is not False or one["consumer"] not in closed] or ways
     whole = [one for one in ways if origin not in passed_over(situation, one)]
     return whole or ways
+
+
+def refuses_all(link: Link) -> bool:
+    """True if a link shows that its consumer takes no change of any supplier: to switch on another one brings nothing."""
+    return bool(link.blocked and link.failure and link.failure.refuses_all)
+
+
+def mend_before(situation: Situation, link: Link) -> Mapping[str, Any] | None:
+    """What comes before a link is switched on whose consumer takes no change of any supplier; None: nothing shows that."""
+    to = link.consumer, link.suffix
+    shows = [one.name for one in situation.topology.links if (one.consumer, one.suffix) == to and refuses_all(one)]
+    if not (link.consumer and shows):
+        return None
+    return step(
+        f"first do what LINK_FAILING says on {_listed(sorted(shows), 'and')}",
+        f"{link.consumer} takes no change of any supplier: nothing arrives over {link.name} before",
+    )
 
 
 def _without_anchor(situation: Situation, row: Row) -> list[str]:
@@ -478,7 +520,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
         down = situation.topology.down.intersection(unread)
-        before = [one for name in sorted(down) if (one := links_off_first(situation, name, suffix))]
+        before = [one for name in sorted(down) for one in before_start(situation, name, suffix)]
         first = "".join(f"{one['repair']}; " for one in before) + ("then " if before else "")
         return step(
             f"{first}start {_listed(sorted(down), 'and')} (restart it, if it runs and does not answer)"

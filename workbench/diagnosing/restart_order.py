@@ -1,9 +1,11 @@
-"""Which links have to be off before a server that is down is started: those whose supplier would make it pass over changes.
+"""What comes before the start of a server that is down: links that would make it pass over changes, and whom it would fill.
 
 c made 5 changes that reached a alone, was initialised from b, which lacks them, and made more since; b is down:
 
     b starts, a-to-b begins first     b gets the 5 from a, then the later ones from c
     b starts, c-to-b begins first     b gets the later ones alone: its vector covers the 5, and no session sends them again
+
+A server that was stopped while it filled another one begins that again as it starts: the old changelog of that one goes.
 """
 
 from __future__ import annotations
@@ -15,6 +17,33 @@ from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+
+
+def before_start(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
+    """What to do before a server is started of which no vector was collected, step by step."""
+    steps = saved_first(situation, server, suffix), links_off_first(situation, server, suffix)
+    return [one for one in steps if one]
+
+
+def saved_first(
+    situation: Situation, server: str, suffix: str | None, address: str | None = None
+) -> Mapping[str, Any] | None:
+    """What to do before the start of a server that then fills servers which have changes alone; None: it fills none of these.
+
+    address  where the server may listen, if no file tells that it does
+    """
+    tells = situation.topology.system.filled_again
+    filled = tells()(situation).get((server, suffix)) if tells else None
+    if not filled:
+        return None
+    names = sorted({name for name, _ in filled})
+    says = listed([f"what {code} says of {name}" for name, code in filled])
+    goes, has, logs = ("goes", "has", "changelog") if len(names) == 1 else ("go", "have", "changelogs")
+    return step(
+        f"{f'if {address} is {server}, ' if address else ''}first do {says}: as soon as {server} starts it fills {listed(names)} "
+        f"again, and the {logs} of {listed(names)} {goes}",
+        f"{listed(names)} {has} changes that no other collected server has",
+    )
 
 
 def links_off_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:

@@ -43,7 +43,14 @@ def stopped_links(shown: Topology, findings: Sequence[Finding], suffix: str | No
     stopped = stopped_servers(findings, suffix)
     silent = {name for name, code in stopped.items() if code in SENDS_NOTHING}
     links = [(one.supplier, one.consumer) for one in shown.links if one.suffix == suffix]
-    return {*failing_of(shown, suffix), *(ends for ends in links if ends[0] in silent or ends[1] in stopped)}
+    closed = {*stopped, *refusing_all(shown, suffix)}
+    return {*failing_of(shown, suffix), *(ends for ends in links if ends[0] in silent or ends[1] in closed)}
+
+
+def refusing_all(shown: Topology, suffix: str | None) -> dict[str, Link]:
+    """The servers that refuse all changes of every supplier -> a link that shows it."""
+    links = [link for link in shown.links if link.suffix == suffix and link.consumer and link.blocked]
+    return {str(link.consumer): link for link in links if link.failure and link.failure.refuses_all}
 
 
 def stopped_servers(findings: Sequence[Finding], suffix: str | None) -> dict[str, str]:

@@ -73,6 +73,7 @@ class LinkFailure:
     assumes   what that takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`
     itself    True if the link leads to its own supplier: nothing waits behind it
     of_data   True if the consumer's own log says that it refuses a change for what its data are, which other data would end
+    to_all    True if the consumer takes no change of any supplier, as where its database is full
     quotes    what a log says of the cause: rows of server and text
     evidence  rows that prove it
     fix       what mends it: entries of a finding's `fix`
@@ -88,6 +89,7 @@ class LinkFailure:
     means: str | None = None
     itself: bool = False
     of_data: bool = False
+    to_all: bool = False
     assumes: tuple[str, ...] = ()
     quotes: tuple[Mapping[str, str], ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()
@@ -97,6 +99,11 @@ class LinkFailure:
     def lets_fill(self) -> bool:
         """True if it sends no changes, and all data all the same. Over any other link that fails nothing comes."""
         return self.reason in _MENDED_BY_FILLING or self.of_data
+
+    @property
+    def refuses_all(self) -> bool:
+        """True if the consumer answers every supplier so: another link to it delivers nothing either."""
+        return self.to_all or self.reason == CONSUMER_READ_ONLY
 
     @property
     def blocks(self) -> bool:

@@ -47,6 +47,12 @@ def _without_data() -> Callable[..., dict[tuple[str, str | None], bool]]:
     return without_data
 
 
+def _filled_again() -> Callable[..., dict[tuple[str, str | None], list[tuple[str, str]]]]:
+    from workbench.systems.ds389.detectors.fillings_again import filled_at_start
+
+    return filled_at_start
+
+
 def _servers() -> Callable[..., Any]:
     from workbench.systems.ds389.live.servers import reach  # readers of files need no LDAP
 
@@ -122,6 +128,7 @@ SYSTEM = System(
     pending=_pending,
     detectors=_detectors,
     without_data=_without_data,
+    filled_again=_filled_again,
     codes=CODES,
     clock_levels=HEALTH_LEVELS,
     secrets=_secrets,

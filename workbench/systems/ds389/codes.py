@@ -53,6 +53,11 @@ CODES: Mapping[str, Code] = {
     "LINKS_TO_ONE_SERVER": Code(
         "several agreements of one supplier lead to one server: as a rule, one is meant for another server", (_WARNING,)
     ),
+    "LINK_LEADS_ELSEWHERE": Code(
+        "an agreement leads to another collected server than the one that its name names, and no other agreement of its supplier "
+        "leads there",
+        (_WARNING,),
+    ),
     "ANSWERED_NOT_APPLIED": Code(
         "a server answered a change with success and did not apply it: sessions send it again, until a later one hides it",
         (_INFO, _ERROR),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.model import ANCHOR, APPLYING, IDENTITY, LAG, Detectors
-from workbench.systems.ds389.detectors.addresses import two_links_to_one
+from workbench.systems.ds389.detectors.addresses import led_elsewhere, two_links_to_one
 from workbench.systems.ds389.detectors.anchors import (
     anchor_not_found,
     changelog_closed,
@@ -44,6 +44,7 @@ DETECTORS: Detectors = {
         clean_hanging,
         cleaned_and_back,
         two_links_to_one,
+        led_elsewhere,
     ),
     ANCHOR: (anchor_not_found, changelog_closed, anchor_disagrees, changelog_recreated, trim_stopped),
     APPLYING: (

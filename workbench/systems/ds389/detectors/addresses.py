@@ -1,7 +1,8 @@
-"""Agreements of one supplier that lead to one server: as a rule, one of them is meant for another server."""
+"""Agreements of one supplier that lead to one server, or to another one than they name: one is meant for another server."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -39,7 +40,18 @@ def two_links_to_one(situation: Situation) -> Iterator[Finding]:
                 for link in links
             ),
             root=f"{len(links)} agreements of {supplier} lead to {consumer} ({names}){before}",
-            fix=tuple(_address(situation, supplier, suffix, name, other) for name, other in sorted(moved.items()))
+            fix=tuple(
+                _address(
+                    situation,
+                    supplier,
+                    suffix,
+                    name,
+                    other,
+                    f"the last consumer that it remembers is {other}",
+                    "delete",
+                )
+                for name, other in sorted(moved.items())
+            )
             or (
                 step(
                     "see which server each is meant for: correct the address of one, or delete it",
@@ -49,6 +61,60 @@ def two_links_to_one(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def led_elsewhere(situation: Situation) -> Iterator[Finding]:
+    """Agreements that name one collected server and lead to another one, where no other agreement of the supplier leads there.
+
+    b-to-h leads to the address of r, and no agreement of b to that of h: h gets nothing from b itself
+    """
+    shown = situation.topology
+    for link in shown.links:
+        mine = [
+            one for one in shown.links if (one.supplier, one.suffix) == (link.supplier, link.suffix) and one is not link
+        ]
+        if link.consumer is None or link.enabled is False or any(one.consumer == link.consumer for one in mine):
+            continue  # of two that lead to one server LINKS_TO_ONE_SERVER tells
+        servers = {one.server for one in shown.replicas if one.suffix == link.suffix} - {link.supplier}
+        named = [server for server in sorted(servers) if _names(link.name, server)]
+        if len(named) != 1 or named[0] == link.consumer or _names(link.name, link.consumer):
+            continue
+        (meant,) = named
+        if any(meant in (one.consumer, one.failure and one.failure.means) for one in mine):
+            continue
+        row = situation.statuses().get((link.supplier, link.suffix, link.name), {})
+        alike = sorted(
+            other.name
+            for other in shown.links
+            if other.supplier == link.supplier and other.suffix != link.suffix and other.consumer == meant
+            if other.name.startswith(link.name)
+        )
+        more = (
+            f"; {' and '.join(alike)} of another suffix {'leads' if len(alike) == 1 else 'lead'} to {meant}"
+            if alike
+            else ""
+        )
+        says = f"the agreement {link.name} of {link.supplier} leads to {link.consumer}, not to {meant}"
+        yield Finding(
+            "LINK_LEADS_ELSEWHERE",
+            "warning",
+            f"{says}: its address is {link.address or 'that of another server'}, and no agreement of {link.supplier} leads to "
+            f"{meant}{more}",
+            server=link.supplier,
+            link=link.name,
+            suffix=link.suffix,
+            evidence=({key: row.get(key) for key in ("file", "offset", "name", "consumer_host", "consumer_port")},),
+            root=says,
+            fix=(
+                _address(situation, link.supplier, link.suffix, link.name, meant, f"its name says {meant}", "rename"),
+            ),
+        )
+
+
+def _names(name: str, server: str) -> bool:
+    """True if a server stands in the name of an agreement as a whole word."""
+    found = rf"(?:^|[^0-9A-Za-z]){re.escape(server)}(?:$|[^0-9A-Za-z])"
+    return re.search(found, name, re.IGNORECASE) is not None
+
+
 def _server_of(situation: Situation, suffix: str | None, origin: str | None) -> str | None:
     replicas = situation.topology.replicas
     found = [one.server for one in replicas if origin and (one.suffix, one.origin) == (suffix, origin)]
@@ -56,7 +122,7 @@ def _server_of(situation: Situation, suffix: str | None, origin: str | None) -> 
 
 
 def _address(
-    situation: Situation, supplier: str, suffix: str | None, name: str, other: str | None
+    situation: Situation, supplier: str, suffix: str | None, name: str, other: str | None, why: str, otherwise: str
 ) -> dict[str, str | None]:
     links, statuses = situation.topology.links, situation.statuses()
     transport = statuses.get((supplier, suffix, name), {}).get("transport")
@@ -71,6 +137,6 @@ def _address(
     words = ("repl-agmt", "set", "--suffix", suffix or "", "--host", host or "HOST", "--port", port or "PORT", name)
     return step(
         f"correct the address of {name}, on {supplier}: `dsconf INSTANCE {shlex.join(words)}`",
-        f"the last consumer that it remembers is {other}, and {other} gets nothing from {supplier} itself now",
-        f"if that is so on purpose, delete {name}",
+        f"{why}, and {other} gets nothing from {supplier} itself now",
+        f"if that is so on purpose, {otherwise} {name}",
     )

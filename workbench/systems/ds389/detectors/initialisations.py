@@ -42,7 +42,7 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
     told_by_itself = broken_off(situation.case, situation.topology)
     yield from (_with_what_is_left(situation, _by_its_own_log(situation, one)) for one in told_by_itself)
     statuses = situation.statuses()
-    for (consumer, suffix), one in _unfilled(situation).items():
+    for (consumer, suffix), one in unfilled(situation).items():
         unrelated = _is_unrelated(situation, consumer, suffix)
         row = statuses[one.supplier, suffix, one.link]
         about: Any = {key: row.get(key) for key in ("file", "offset", "name")}
@@ -66,7 +66,7 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
         yield _with_what_is_left(situation, found)
 
 
-def _unfilled(situation: Situation) -> dict[tuple[str, str | None], Initialisation]:
+def unfilled(situation: Situation) -> dict[tuple[str, str | None], Initialisation]:
     """Server and suffix -> the initialisation that broke off or did not begin, as the agreements that lead there tell."""
     own = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
     empty, refusing = (
@@ -91,13 +91,13 @@ def _is_unrelated(situation: Situation, consumer: str, suffix: str | None) -> bo
 def without_data(situation: Situation) -> dict[tuple[str, str | None], bool]:
     """The servers and suffixes without data -> do they show that they have no entry? Of the others, data are gone or coming."""
     broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
-    unfilled = _unfilled(situation)
+    left = unfilled(situation)
     aborted = {
         key
-        for key, one in unfilled.items()
+        for key, one in left.items()
         if one.outcome == ABORTED and not (_is_unrelated(situation, *key) and _has_data(situation, *key))
     }
-    gone = {*broken, *aborted, *refused_searches(situation), *_being_filled(situation)}
+    gone = {*broken, *aborted, *refused_searches(situation), *being_filled(situation)}
     return dict.fromkeys(gone, False) | dict.fromkeys(empty_ones(situation), True)
 
 
@@ -109,7 +109,7 @@ def _has_data(situation: Situation, server: str, suffix: str | None) -> bool:
 
 def initialisation_running(situation: Situation) -> Iterator[Finding]:
     """Replicas to which new data were coming when all was read, as their own logs or the agreements that lead to them tell."""
-    for (server, suffix), (by, log, began) in _being_filled(situation).items():
+    for (server, suffix), (by, log, began) in being_filled(situation).items():
         yield _with_what_is_left(situation, _running(server, suffix, by, log, began))
 
 
@@ -117,7 +117,7 @@ _Sending = tuple["Link", Mapping[str, Any]]
 """A link and what its agreement says."""
 
 
-def _being_filled(
+def being_filled(
     situation: Situation,
 ) -> dict[tuple[str, str | None], tuple[list[_Sending], BrokenOff | None, datetime | None]]:
     """Server and suffix -> the links that fill it, what its own log says of it, and when it began."""

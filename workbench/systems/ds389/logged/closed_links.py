@@ -1,4 +1,7 @@
-"""Agreements that hold no session now because they were told so: outside their schedule, or waiting between two sessions."""
+"""Agreements that hold no session now because they were told so: outside their schedule, or waiting between two sessions.
+
+And those in a session that has just begun, and may fail as those before it did.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,34 @@ Row = Mapping[str, Any]
 
 _LONG_PAUSE = timedelta(seconds=300)
 """Between two sessions: what waits for less arrives soon."""
+_AGAIN_WITHIN, _REFUSED_WITHIN = timedelta(seconds=300), timedelta(seconds=60)
+"""A supplier waits that long at most before it tries again, and a consumer refuses the first change of a session so soon."""
 
 
 def not_in_session(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
     """Why the agreement held no session when its server was read, if it was told to hold none then."""
     return _out_of_schedule(case, shown, link, row) or _paused(case, shown, link, row)
+
+
+def goes_on(row: Row) -> bool:
+    """True if the status of an agreement tells of a session that was let in, and of no end of it."""
+    return not row.get("ended_at") and "Incremental update started" in (row.get("status") or "")
+
+
+def fails_still(case: Case, shown: Topology, link: Link, row: Row, last: datetime | None) -> bool:
+    """False if a session goes on, and the last failure was too long ago, or the session is longer than one that is refused.
+
+    b refuses every change of a, which tries again every 3 s, the last time at 18:50:30; a was read at 18:50:31
+    "Incremental update started" at 18:50:30      it fails still
+    the same, and a was read at 18:55             the session goes on, and nothing was refused in it
+    """
+    if not goes_on(row):
+        return True
+    mine = [one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier)]
+    now, began = max(filter(None, _times(mine, row)), default=None), row.get("started_at")
+    if last is None or now is None or now - last > _AGAIN_WITHIN:
+        return False
+    return began is None or last >= began or now - began <= _REFUSED_WITHIN
 
 
 def status_shown(row: Row) -> dict[str, Any]:

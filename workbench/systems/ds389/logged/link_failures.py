@@ -40,7 +40,7 @@ from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
-from workbench.systems.ds389.logged.closed_links import not_in_session, status_shown
+from workbench.systems.ds389.logged.closed_links import fails_still, goes_on, not_in_session, status_shown
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, last_start, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
@@ -173,7 +173,9 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
         if not (one.healed and one.connecting):
             unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
             told = _told(case, shown, one, places, logs, unfilled)
-            if key not in begun or told.reason not in TRANSIENT:
+            if key not in begun or (
+                told.reason not in TRANSIENT and fails_still(case, shown, one.link, one.row, one.last)
+            ):
                 found[key] = told
     return with_certificates(case, shown, statuses, found, logs)
 
@@ -221,9 +223,9 @@ class _Failing:
 
     @property
     def ended(self) -> datetime | None:
-        """When its last session ended, or began that goes on; a failure leaves that as it was."""
+        """When its last session ended; a failure leaves that as it was. One that goes on may fail like those before it."""
         ended: datetime | None = self.row.get("ended_at")
-        return ended or last_success(self.row)
+        return ended or (None if goes_on(self.row) else last_success(self.row))
 
     def is_new(self, place: Place) -> bool:
         """False for a line about the time before its last session ended."""
@@ -503,7 +505,7 @@ def _told(
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
-        itself=itself, of_data=one.of_data, quotes=one.said,
+        itself=itself, of_data=one.of_data, to_all=bool(one.full), quotes=one.said,
         evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))), fix=fixes_of(cause.reason, agreement),
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from workbench.rules.link_failures import CLOCK_REFUSED, CONSUMER_READ_ONLY, LAST_SESSION
+from workbench.rules.link_failures import CLOCK_REFUSED, LAST_SESSION
 from workbench.systems.ds389.rules.own_attributes import OWN_NOTES
 from workbench.systems.ds389.rules.proving import touched
 
@@ -30,6 +30,11 @@ LOGIN_NOTES, READ_ONLY, NOT_SAID = "login_notes", "read_only", "not_said"
 collected files do not say."""
 
 _JUST_BEFORE, _LINES = timedelta(seconds=1), 2
+_LOOKED_AT = 8
+"""Lines of one moment among which a cause is looked for that stands before the last of them."""
+_WRITING = re.compile(r"changelog|[Dd][Bb] error|[Dd]atabase|txn|transaction|flush")
+"""What a line has behind such a cause: it says what was not written for it."""
+_FAILED = "apply_failed"
 _SCHEMA, _BACKTRACE = "schema_violation", "slapi_log_backtrace"
 DATABASE_FULL, DISK_FULL = "its database is full", "its disk is full"
 _FULL = {"MDB_MAP_FULL": DATABASE_FULL, "No space left on device": DISK_FULL, "No enough space left": DISK_FULL}
@@ -70,7 +75,7 @@ def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> 
     a -> c  where c -> a shows that the clocks of both are too far apart
     """
     failing = [(link, told) for link in links if (told := found.get(_key(link))) and told.blocks]
-    closed = {(link.consumer, link.suffix): (link, told) for link, told in failing if told.reason == CONSUMER_READ_ONLY}
+    closed = {(link.consumer, link.suffix): (link, told) for link, told in failing if told.refuses_all}
     apart = {
         (link.supplier, link.consumer, link.suffix): (link, told)
         for link, told in failing
@@ -83,11 +88,10 @@ def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> 
             continue
         other = closed.get((link.consumer, link.suffix))
         if other and not _ran_since(own, other[1]):
-            says = f"{link.consumer} takes no change of any supplier, as {other[0].name} shows: it answers like a backend with "
+            says = f"{link.consumer} takes no change of any supplier, as {other[0].name} shows: "
+            says += other[1].short if other[1].to_all else "it answers like a backend with nsslapd-readonly: on"
             proof = (*own.evidence, *other[1].evidence)
-            more[_key(link)] = replace(
-                other[1], says=f"{says}nsslapd-readonly: on", attempts=None, since=None, evidence=proof
-            )
+            more[_key(link)] = replace(other[1], says=says, attempts=None, since=None, evidence=proof)
         elif (other := apart.get((str(link.consumer), link.supplier, link.suffix))) and not _ran_since(own, other[1]):
             says = f"the clocks are too far apart, as {other[0].name} shows"
             proof = (*own.evidence, *other[1].evidence)
@@ -141,11 +145,34 @@ def said_at(case: Case, server: str, moments: Collection[datetime]) -> tuple[dic
         return ()
     moment = max(moments)
     where = (pc.field("server") == server) & (pc.field("severity") == "error")
-    where &= pc.field("code").is_null() | (pc.field("code") == _SCHEMA)
+    where &= pc.field("code").is_null() | pc.field("code").isin(pa.array([_SCHEMA, _FAILED]))
     where &= (pc.field("at") > moment - _JUST_BEFORE) & (pc.field("at") <= moment)
-    rows = sorted(_rows(case, "messages", ["at", "offset", "text"], where), key=lambda row: (row["at"], row["offset"]))
+    columns = ["at", "offset", "code", "text"]
+    found = sorted(_rows(case, "messages", columns, where), key=lambda row: (row["at"], row["offset"]))
+    rows = [row for row in found if row["code"] != _FAILED]
     texts = [row["text"] for row in rows if row["text"] and not row["text"].startswith(_BACKTRACE)]
-    return tuple({"server": server, "text": text} for text in list(dict.fromkeys(texts))[-_LINES:])
+    lines = list(dict.fromkeys(texts))[-_LINES:]
+    refusals = [number for number, row in enumerate(found) if row["code"] == _FAILED]
+    mine = [row for row in found[refusals[-2] + 1 if len(refusals) > 1 else 0 :] if row["code"] != _FAILED]
+    return tuple({"server": server, "text": text} for text in (*_cause_before(mine, lines), *lines))
+
+
+def _cause_before(rows: Iterable[Mapping[str, Any]], shown: Sequence[str]) -> list[str]:
+    """What is full, as a line before the shown ones says, where all behind it only say what was not written for it.
+
+    rows  the lines of one moment behind the refusal before, in order
+    """
+    lines = [row for row in rows if row["text"] and not row["text"].startswith(_BACKTRACE)][-_LOOKED_AT:]
+    causes = [number for number, row in enumerate(lines) if no_room([{"text": row["text"]}])]
+    if not causes or lines[causes[-1]]["text"] in shown:
+        return []
+    behind = lines[causes[-1] + 1 :]
+    follow = all(row["code"] is None and _WRITING.search(row["text"]) for row in behind)
+    return [lines[causes[-1]]["text"]] if follow and not any(map(_tells_of_no_entry, shown)) else []
+
+
+def _tells_of_no_entry(line: str) -> bool:
+    return any(sign in line for sign in _NOT_FOUND)
 
 
 def no_room(said: Iterable[Mapping[str, str]]) -> str:
@@ -166,7 +193,7 @@ def full_at(case: Case, server: str, moment: datetime | None) -> str:
 def of_data(error: int, said: Iterable[Mapping[str, str]]) -> bool:
     """True if a server refuses a change for what its data or its schema are, as it says itself: other data would end that."""
     lines = [quote["text"] for quote in said]
-    tells = bool(lines) and (error in _OF_DATA or any(sign in line for line in lines for sign in _NOT_FOUND))
+    tells = bool(lines) and (error in _OF_DATA or any(map(_tells_of_no_entry, lines)))
     return tells and not any(map(_BROKEN.search, lines))
 
 

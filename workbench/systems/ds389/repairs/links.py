@@ -13,7 +13,7 @@ from workbench.diagnosing.arriving import (
     WITHOUT_DATA,
 )
 from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
-from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, stopped_links, stopped_servers, told_of
+from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, refusing_all, stopped_links, stopped_servers, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.mending import LogModel, achieved
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND, replay
@@ -171,6 +171,11 @@ class Enable:
         stopped = stopped_servers(view.findings, view.suffix).get(need.server or "")
         if stopped:
             why = f"{need.server} {STOPPED_BECAUSE[stopped]}: what {stopped} says comes first"
+            yield Draft("enable", f"switch on {', '.join(link.name for link in disabled)}", refused=why)
+            return
+        if shows := refusing_all(view.situation.topology, view.suffix).get(need.server or ""):
+            short = shows.failure.short if shows.failure else ""
+            why = f"{need.server} takes no change of any supplier ({short}): what LINK_FAILING says on {shows.name} comes first"
             yield Draft("enable", f"switch on {', '.join(link.name for link in disabled)}", refused=why)
             return
         unable = _unable(view, disabled)

@@ -1,0 +1,86 @@
+"""A server that was stopped while it filled another one fills it again as it starts: that is said before it is to be started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import of, with_status
+from link_samples import NO_CONNECTION, line, told
+from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.repairs.plan_text import plan_text
+from workbench.repairs.planning import plan
+
+REPLICATION = "NSMMReplicationPlugin"
+BEGUN = (
+    f'INFO - {REPLICATION} - repl5_tot_run - Beginning total update of replica "agmt="cn=s1-to-s3" (localhost:38903)".'
+)
+SENT = BEGUN.replace("Beginning", "Finished").rstrip(".") + ". Sent 9 entries."
+OFFLINE = (
+    f"NOTICE - {REPLICATION} - multisupplier_be_state_change - Replica dc=example,dc=com is going offline; disabling "
+    "replication"
+)
+BROKE = "ERR - bdb_public_bdb_import_main - import userroot: Import failed."
+STARTS = "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up"
+FIRST = "first do what INITIALISATION_ABORTED says of s3: as soon as s1 starts it fills s3 again, and the changelog of s3 goes"
+
+
+def folder(log: str = line(30, BEGUN), own: int = 15) -> dict[str, Any]:
+    """s1 was killed while it filled s3, whose last own change is of the second `own`; s2 has those up to 9, and waits."""
+    ruv = elements(claims(r1=(1, 9), r2=(1, 9), r3=(1, 9)))
+    before = elements(claims(r1=(1, 9), r2=(1, 9), r3=(1, own)))
+    both = [csn(second, rid) for rid in (1, 2, 3) for second in range(1, 10)]
+    to_s1 = with_status(agreement("s2-to-s1", 38901), told(NO_CONNECTION))
+    return {
+        "s1.DOWN": "no connection\n",
+        "s1.errors.log": log,
+        "s2.replica.ldif": replica(2, ruv),
+        "s2.changelog.ldif": changelog(both, own_entries=True),
+        "s2.agreements.ldif": to_s1 + agreement("s2-to-s3", 38903),
+        "s3.replica.ldif": replica(3, before),
+        "s3.errors.log": line(30, OFFLINE) + line(31, BROKE),
+        "s3.agreements.ldif": agreement("s3-to-s2", 38902, enabled=False),
+    }
+
+
+def said(found: dict[str, Any], code: str) -> list[str]:
+    return [fix["repair"] for one in of(code, found["findings"]) for fix in one["fix"]]
+
+
+def test_what_only_the_filled_server_has_is_saved_before_its_supplier_is_started(tmp_path: Path) -> None:
+    """S5: as the supplier was started the filling began again, and the last copy of 5 changes was gone."""
+    case = case_of(tmp_path, folder())
+    found = diagnose(case)
+    assert of("INITIALISATION_ABORTED", found["findings"])[0]["fix"][0]["repair"].startswith("save the changelog of s3")
+    assert [text for text in said(found, "PENDING_CHANGES") if "start s1" in text] == [
+        f"{FIRST}; then start s1 (restart it, if it runs and does not answer)"
+    ]
+    assert said(found, "LINK_FAILING")[0] == f"if localhost:38901 is s1, {FIRST}"
+    assert f"what to do: {FIRST}; then start s1" in plan_text(plan(case))
+
+
+@pytest.mark.parametrize(
+    ("log", "own"),
+    [
+        (line(30, BEGUN), 9),
+        (line(30, BEGUN) + line(30.5, SENT), 15),
+        (line(30, BEGUN) + line(40, STARTS), 15),
+        (line(30, BEGUN.replace("38903", "38907")), 15),
+        ("", 15),
+    ],
+    ids=["nothing alone", "sent whole", "started since", "another server", "no filling"],
+)
+def test_where_nothing_is_lost_by_the_start_nothing_more_is_said(log: str, own: int, tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, folder(log, own)))
+    assert of("INITIALISATION_ABORTED", found["findings"])
+    assert "again, and the changelog" not in str(found["findings"])
+
+
+def test_a_supplier_that_the_link_names_is_named_without_an_if(tmp_path: Path) -> None:
+    """The log of s1 begins with its address."""
+    title = "\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:38901 (/etc/dirsrv/slapd-s1)\n\n"
+    found = diagnose(case_of(tmp_path, folder(title + line(30, BEGUN))))
+    assert said(found, "LINK_FAILING")[0] == FIRST
