@@ -64,7 +64,7 @@ def test_one_message_with_its_end_is_a_commit() -> None:
         ([message(0, None, None), message(9, None, None)], "committed", None),
         ([message(0, None, None, insert(1, MORE)), message(9, None, None, insert(2))], "committed", None),
         ([message(0, None, None, insert(1, MORE))], "unfinished", "tail"),
-        ([message(0, None, None, insert(2))], "incomplete", None),
+        ([message(0, None, None, insert(2))], "incomplete", (1,)),
     ],
 )
 def test_outcomes(messages: list[Message], outcome: str, missing: Any) -> None:

@@ -5,6 +5,7 @@ function draw_step(step, open) {
     ["before", step.stands_on],
     ["expect", step.expects],
     ["risk", step.risk],
+    ...(step.assumes ? [["taken for granted", step.assumes]] : []),
     ["changes", step.changes === null ? step.loses : `${number(step.changes)} to data of ${step.server}`],
     ["undo", step.undo || `cannot be undone: ${step.cannot_undo}`],
   ];
