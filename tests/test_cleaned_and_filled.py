@@ -1,4 +1,4 @@
-"""A replica ID was cleaned, and its server came back: who waits for what of it, and whom a filling would leave stuck."""
+"""A replica ID was cleaned, and its server came back: the changes that servers wait for, and fillings that would get stuck."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ KEYS: Mapping[str, str] = {
     "pending[].through": "where nobody would send them now: servers that wait for them too, and pass them on over links that run",
     "pending[].uncovered": "true: beyond every collected vector, its maker's too, and its maker is not known to have lost it",
     "pending[].lost_by": "the server that made them and does not have them any more, for its data were replaced; null: none",
-    "pending[].behind_gap": "of a stream: how many of them do not come before what the queue of the replica lacks is there",
+    "pending[].behind_gap": "of a stream: how many of them stand behind a gap in the queue of the replica",
     "pending[].lost": "how many of them no server has any more, for their maker lost them when its data were replaced",
     "pending[].dropped_since": "when the server cleaned the origin: until a restart it drops these changes; null: it does not",
     "pending[].restart_unknown_after": "where its errors log ends too early to show a restart since then; null: it does not",
@@ -235,8 +235,8 @@ KEYS: Mapping[str, str] = {
     "streams[].server": "server whose log it is",
     "streams[].origin": "who made the transactions",
     "streams[].source": "server whose log of that origin the others are held against",
-    "streams[].source_known_by": "how that is known: person, events, appliers, only_log; null: nobody knows, and then only what "
-    "two logs have counts as made there",
+    "streams[].source_known_by": "how the source is known: person, events, appliers, only_log; null: it is not known, and only "
+    "transactions that two logs have count as committed",
     "streams[].outcomes": "what became of its transactions",
     "streams[].outcomes.{outcome}": "how many",
     "streams[].bytes": "of all their messages",
@@ -268,7 +268,7 @@ KEYS: Mapping[str, str] = {
     "fleet[].undecided": "transactions of which it has no end -> what became of them at the source",
     "fleet[].undecided.{position}": "outcome at the source",
     "fleet[].errant": "commits that only it has",
-    "fleet[].alone": "commits of the other log that no third one has, where nobody knows which log is the source",
+    "fleet[].alone": "commits that only the other log has, where the source is not known",
     "fleet[].conflicts": "transactions that both have, with different contents or ends",
     "fleet[].apply": "what brings it up to its source: commits in their order",
     "fleet[].rows": "rows of these",

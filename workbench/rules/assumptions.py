@@ -14,7 +14,7 @@ ASSUMPTIONS: Mapping[str, str] = {
     CLOCK_IN_UTC: "no file tells the time zone of the server: its clock is taken to run in UTC",
     CLOCKS_AGREE: "clocks that agree with each other are taken to be right: the files do not say how they were when read",
     SOURCE_NAMED: "a person named the server whose log is the source: the logs do not prove it",
-    SOURCE_OPEN: "nobody named the server whose log is the source: what two logs hold alike is taken for what it committed",
+    SOURCE_OPEN: "the source is not named: changes that two logs hold alike are taken for changes that it committed",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",
 }
 """Code -> the assumption in words."""
