@@ -31,7 +31,7 @@ def test_the_report_tells_what_each_log_lacks_and_what_was_taken_back() -> None:
     report = whole_report(incident_of("drizzle-fleet"))
     stream = report["stream"]
     assert [(one["server"], one["committed"], one["rows_cancelled"], one["behind"]) for one in stream["logs"]] == [
-        ("primary", 22, 125, "the source"),
+        ("primary", 22, 125, "its source is not known"),
         ("replica1", 22, 125, "nothing"),
         ("replica2", 17, 0, "1 transaction, 1 row, 0 s"),
     ]

@@ -17,9 +17,11 @@ from workbench.cases.case import Case
 from workbench.cli import main
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.incident import Incident as Diagnosed
 from workbench.diagnosing.output_keys import undocumented
 from workbench.repairs.planning import plan
 from workbench.repairs.plans import Plan
+from workbench.report.streamed import stream_worded, streamed
 from workbench.systems.drizzle.formats import messages_pb2 as messages
 
 
@@ -354,3 +356,12 @@ def test_what_changes_a_table_as_a_whole_is_named_with_its_kind(tmp_path: Path) 
     (one,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
     assert "3: truncate_table" in one["fix"][0]["caution"]
     assert [step.repair for step in plan(case).steps] == ["provision"], "what was written since is not emptied"
+
+
+def test_a_report_calls_no_log_the_source_by_a_guess(tmp_path: Path) -> None:
+    for name, says in (
+        ("two have it and the third lacks it", "its source is not known"),
+        ("the same, and a person names the longer one", "the source"),
+    ):
+        told = streamed(Diagnosed(case_of(tmp_path / name, INCIDENTS[name])), 5)
+        assert [row["behind"] for row in stream_worded(told)["logs"] if row["server"] == "a"] == [says]

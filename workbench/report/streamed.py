@@ -52,6 +52,7 @@ def streamed(incident: Incident, shown: int) -> dict[str, Any]:
         "logs": [
             {
                 **{key: row[key] for key in about},
+                "source_known_by": row["source_known_by"],
                 "committed": row["outcomes"].get(COMMITTED, 0),
                 "others": [
                     {"outcome": name, "count": count} for name, count in row["outcomes"].items() if name != COMMITTED
@@ -103,7 +104,7 @@ def _behind(row: Row) -> str:
     """How far a log is behind that of its source."""
     lag = row["lag"]
     if lag is None:
-        return "the source"
+        return "the source" if row["source_known_by"] else "its source is not known"
     if not lag["transactions"]:
         return "nothing"
     return f"{_many(lag['transactions'], 'transaction')}, {_many(lag['rows'], 'row')}, {lag['seconds']:,.0f} s"
