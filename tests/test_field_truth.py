@@ -479,10 +479,12 @@ def test_conflicts_in_a_log_are_told_by_entry(tmp_path: Path) -> None:
     files["s2.errors.log"] = (
         f"{stamp(5)} - ERR - NSMMReplicationPlugin - tombstone_to_glue - {glue}\n"
         f"{stamp(6)} - ERR - slapi_entry_schema_check_ext - {car}\n"
+        f"{stamp(7)} - ERR - slapi_entry_schema_check_ext - {car}\n"
     )
     (one,) = of("CONFLICT_ENTRIES", findings(tmp_path, files))
     assert f"(ou=boxes,{SUFFIX})" in one["summary"]
-    lacked = "the schema of s2 lacked the object class carOwner (its log named it last at 2024-03-24 10:27:18 UTC; "
+    assert f"1 of an entry that does not fit the schema (uid=car,{SUFFIX})" in one["summary"]  # of two lines
+    lacked = "the schema of s2 lacked the object class carOwner (its log named it last at 2024-03-24 10:27:19 UTC; "
     assert f"{lacked}for uid=car,{SUFFIX})" in one["summary"]
     assert one["fix"][0]["repair"].startswith("see whether s2 has carOwner by now")
 

@@ -285,6 +285,8 @@ def _above(one: Replica) -> pc.Expression:
 
 _NAMED = 5
 """Entries of each kind that a sentence names."""
+_REMEMBERED = 100_000
+"""Entries that are kept in mind, so that their further lines in a log are not counted."""
 _SCHEMA = "an entry that does not fit the schema"
 _MARK = "nsds5replconflict"
 _KINDS = {
@@ -330,14 +332,24 @@ class _Marks:
         self.counts: Counter[str] = Counter()
         self.entries: dict[str, list[str]] = {}
         self.rows: list[Row] = []
+        self._seen: set[tuple[str, str]] = set()
 
     @property
     def total(self) -> int:
         """Of all kinds."""
         return sum(self.counts.values())
 
+    def add_line(self, kind: str, entry: str | None, row: Row) -> None:
+        """A line of a log: an entry is told once, however many lines name it."""
+        told = (kind, (entry or "").lower())
+        if entry and told in self._seen:
+            return
+        if len(self._seen) < _REMEMBERED:
+            self._seen.add(told)
+        self.add(kind, entry, row)
+
     def add(self, kind: str, entry: str | None, row: Row) -> None:
-        """One more."""
+        """One more entry."""
         self.counts[kind] += 1
         if entry and entry not in (known := self.entries.setdefault(kind, [])):
             # The first by name, so that servers with the same conflicts say the same.
@@ -378,7 +390,7 @@ def _conflicts_told(situation: Situation, exported: Iterable[str]) -> Iterator[F
         for row, place in log.lines(("naming_conflict", "glue_entry", "schema_violation"), WITH_TEXT):
             named = _ENTRY.search(row["text"] or "")
             kind = _LOGGED[row["code"] or ""]
-            mine.add(kind, (named["quoted"] or named["plain"]) if named else None, line_shown(row, place))
+            mine.add_line(kind, (named["quoted"] or named["plain"]) if named else None, line_shown(row, place))
         if mine.total:
             sentence = (
                 f"the errors log of {log.server} tells of conflicts: {mine.told()}; no export shows whether they are "
