@@ -76,6 +76,18 @@ def test_an_end_that_differs_is_cut_off_on_connecting(lines: list[bytes], tmp_pa
     assert one["fix"][0]["repair"].startswith(f"let {COPY} connect anew") and "would be cut off" in one["summary"]
 
 
+@pytest.mark.parametrize("end", [3520, 3577])
+def test_who_cuts_its_end_off_waits_for_all_behind_the_last_common_commit(
+    end: int, lines: list[bytes], tmp_path: Path
+) -> None:
+    """Not only for what stands behind its own end, of which there may be nothing."""
+    found = both(tmp_path, lines, [*lines[:3500], *map(other, lines[3500:end])])
+    commit = max(at for at in range(3500) if lines[at].split(b"\t")[1].strip(b'"') in (b"2151", b"2011"))
+    (row,) = found["pending"]
+    waits = (row["server"], row["count"], row["counted"], row["first"])
+    assert waits == (COPY, len(lines) - 1 - commit, True, place(lines[commit + 1]))
+
+
 def test_of_another_history_nothing_is_missing(lines: list[bytes], tmp_path: Path) -> None:
     """The node holds other records there; those of its source it gets when it has cut its own off."""
     longer = []

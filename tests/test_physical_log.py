@@ -146,6 +146,7 @@ def by_sets(reference: list[Record], copy: list[Record]) -> Compared:
     anchors = [place for place in same if one[place].kind in (COMMIT, CHECKPOINT)]
     match = anchors[-1] if anchors else None
     cut = [place for place in other if match is None or place > match]
+    after = sorted(place for place in one if match is None or place > match)
     return Compared(
         same=len(same),
         differing=Listed(len(differing), differing),
@@ -162,6 +163,7 @@ def by_sets(reference: list[Record], copy: list[Record]) -> Compared:
         match=match,
         cut=len(cut),
         cut_commits=sum(other[place].kind == COMMIT for place in cut),
+        after_match=Listed(len(after), after),
     )
 
 

@@ -93,6 +93,15 @@ class NodeLogs:
         both = self.beside_source(name)
         return (both.behind.first[0], both.behind.count) if both and both.behind.count else None
 
+    def cut_back(self, name: str) -> tuple[Place, Place, int] | None:
+        """Of a node that cuts its end off when it connects: the commit that stays, and behind it the first record of the source
+        and how many there are. None: it cuts nothing off, or nothing of the source stands behind that commit.
+        """
+        both = self.beside_source(name)
+        if name not in self.parted or both is None or both.match is None or not both.after_match.count:
+            return None
+        return both.match, both.after_match.first[0], both.after_match.count
+
     def lacking(self, name: str) -> list[dict[str, Any]]:
         """The records that the log of a node lacks although it goes on behind them, as the contract has missing changes.
 

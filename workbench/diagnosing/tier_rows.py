@@ -57,7 +57,8 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         found.totals["missing"] += 1
         if len(found.missing) < tiers.limit:
             found.missing.append(about | lack | {"position": show(lack["position"])})
-    if last is None or head is None or last >= head or tiers.retired(name):
+    anew = tiers.logs.cut_back(name)
+    if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
     if tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last):
         row = {"from": show(last), "to": show(head), "count": None, "why": NO_ANSWER, "says": UNKNOWN_SAYS[NO_ANSWER]}
@@ -65,7 +66,7 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         return
     span = tiers.logs.span(name)
     # What the source has behind a dump that ended early, the node may have.
-    counted = tiers.logs.behind(name) if span and span[1] == last else None
+    counted = anew[1:] if anew else tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)
     suppliers = senders(tiers, name)
     about |= {
@@ -74,7 +75,7 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         "last": show(head),
         "available": count if tiers.may_be_served(name) else 0,
     }
-    about |= {"counted": counted is not None, "bytes": tiers.lag(last, head)[0]}
+    about |= {"counted": counted is not None, "bytes": tiers.lag(anew[0] if anew else last, head)[0]}
     found.pending.append(about | {"suppliers": suppliers})
 
 

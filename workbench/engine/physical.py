@@ -132,7 +132,8 @@ def _checked(told: dict[str, Any]) -> Checked:
 def _compared(told: dict[str, Any]) -> Compared:
     """As a worker told it."""
     found = {name: _place(told[name]) for name in ("last_same", "parts", "match")}
-    lists = {name: _listed(told[name]) for name in ("differing", "only_reference", "only_copy", "behind", "ahead")}
+    names = ("differing", "only_reference", "only_copy", "behind", "ahead", "after_match")
+    lists = {name: _listed(told[name]) for name in names}
     return Compared(**{**told, **found, **lists})
 
 
@@ -338,6 +339,8 @@ def _compare(theirs: Rows, mine: Rows, spans: tuple[tuple[Place, Place], ...], f
     found.match = places(anchors[-1:])[0] if len(anchors) else None
     behind = int(np.searchsorted(mine.key, anchors[-1], "right")) if len(anchors) else 0
     found.cut, found.cut_commits = len(mine) - behind, int(_among(mine.kind[behind:], form.commits).sum())
+    start = int(np.searchsorted(theirs.key, anchors[-1], "right")) if len(anchors) else 0
+    found.after_match.add(places(theirs.key[start : start + limit]), len(theirs) - start, limit)
     return found
 
 

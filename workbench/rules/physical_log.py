@@ -262,6 +262,7 @@ class Compared:
     parts                      the first place behind that one at which they are not alike: they part there, and for good
     match                      the last commit, or checkpoint, that both have alike: a copy that joins again is cut back to it
     cut, cut_commits           records, and commits, of the copy behind the match: it would lose these; without a match, all
+    after_match                records of the reference behind the match: a copy that was cut back to it waits for these
     """
 
     same: int = 0
@@ -280,6 +281,7 @@ class Compared:
     match: Place | None = None
     cut: int = 0
     cut_commits: int = 0
+    after_match: Listed = field(default_factory=Listed)
 
     @property
     def prefix(self) -> bool:
@@ -298,7 +300,8 @@ class Compared:
             self.last_same, self.parts = other.last_same, None
         self.parts = self.parts or other.parts
         if other.match is not None:
-            self.match, self.cut, self.cut_commits = other.match, 0, 0
+            self.match, self.cut, self.cut_commits, self.after_match = other.match, 0, 0, Listed()
+        self.after_match.add(other.after_match.first, other.after_match.count, limit)
         self.cut, self.cut_commits = self.cut + other.cut, self.cut_commits + other.cut_commits
 
 
@@ -344,6 +347,9 @@ def _judged(theirs: _Said | None, mine: _Said | None, both: bool, beyond: bool, 
         found.parts = place
     if alike and mine and form.anchors & {one.kind, mine.kind}:
         found.match = place
-    elif mine:
+        return found
+    if mine:
         found.cut, found.cut_commits = 1, int(mine.kind in form.commits)
+    if theirs:
+        found.after_match.add([place])
     return found
