@@ -196,6 +196,43 @@ def test_a_log_that_parts_at_its_end_is_cut_by_connecting(lines: list[bytes], tm
     assert any(course.way == "rebuild-from-shopdb_ro@r2" for course in made.courses)
 
 
+def test_a_plan_shows_the_numbers_of_the_diagnosis_and_what_goes_with_an_end(
+    lines: list[bytes], tmp_path: Path
+) -> None:
+    """50 records of r1 are of another history; r2 lacks 4 inside, and what follows behind its end."""
+    parted = [*lines[:3500], *map(other, lines[3500:3550])]
+    found = both(tmp_path, lines, parted, [*lines[:1000], *lines[1004:3000]])
+    made = plan(Case.open(tmp_path / "case"))
+    waits = {row["server"]: row["count"] for row in found["pending"]}
+    assert {row["server"]: (row["missing"], row["pending"]) for row in made.before} == {
+        SOURCE: (0, 0),
+        COPY: (0, waits[COPY]),
+        "shopdb_ro@r2": (4, waits["shopdb_ro@r2"]),
+    }
+    assert not any(row["missing"] or row["pending"] for row in made.after)
+    chosen = {course.way: course for course in made.courses if course.chosen}
+    anew = chosen["force-registration"]
+    assert f"50 records that only the log of {COPY} has, from {place(lines[3500])} on, are thrown away" in anew.costs
+    assert anew.restored == waits[COPY] and "loses no change beside what it costs" in anew.why
+    assert "only the log" not in chosen["rebuild-from-shopdb@src1"].costs
+
+
+def test_without_a_registry_no_step_stands_on_a_log_that_is_taken_for_the_source(
+    lines: list[bytes], tmp_path: Path
+) -> None:
+    """The log of the copy may as well be the right one."""
+    parted = [*lines[:3500], *map(other, lines[3500:3550])]
+    found = diagnosed(tmp_path, dumps(tmp_path / "now", shopdb__src1=lines, shopdb_ro__r1=parted))
+    (tree,) = found["trees"]
+    assert not tree["source_is_known"]
+    assert {tuple(one["assumes"]) for one in found["findings"] if one["server"] == COPY} == {
+        ("furthest_log_is_source",)
+    }
+    made = plan(Case.open(tmp_path / "case"))
+    assert not made.steps and made.courses
+    assert all("nothing tells which of these logs is the source" in course.refused for course in made.courses)
+
+
 def test_what_no_plan_mends_is_said(lines: list[bytes], tmp_path: Path) -> None:
     """The log of the source itself has a hole: nobody copies a node that follows over it."""
     made = planned(tmp_path, [*lines[:1000], *lines[1001:]], lines)

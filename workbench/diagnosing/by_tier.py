@@ -13,7 +13,7 @@ from typing import Any
 
 from workbench.cases.case import Case
 from workbench.diagnosing.tier_logs import NodeLogs
-from workbench.fleet.tiered import TieredSnapshot, followed_source, source_databases, tiered_snapshot
+from workbench.fleet.tiered import TieredSnapshot, followed_source, known_sources, source_databases, tiered_snapshot
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
 from workbench.rules.candidates import Call, hosts_asked_for
@@ -62,6 +62,11 @@ class Tiers:
     def sources(self) -> list[str]:
         """The databases at the top of the trees."""
         return source_databases(self.seen, self._told_sources)
+
+    @cached_property
+    def source_is_known(self) -> bool:
+        """Whether a registry, or a setting, tells who follows whom; else the database whose log goes furthest is the source."""
+        return bool(self.seen.nodes or known_sources(self.seen, self._told_sources))
 
     @cached_property
     def trees(self) -> dict[str, Tree]:

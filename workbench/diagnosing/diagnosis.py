@@ -31,6 +31,7 @@ from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.stream_rows import applier_rows, copy_rows, log_rows, replica_rows
 from workbench.diagnosing.stream_sources import with_sources
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
+from workbench.diagnosing.tier_sources import on_furthest
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.verdicts import verdicts
 from workbench.engine.logs import StoredLog, Stretch
@@ -159,7 +160,7 @@ def _detected(
     name_causes(situation)
     note_passed_over(situation)
     sources = judged.streams.sources if judged.streams else {}
-    found = with_sources(detected(situation), sources)
+    found = on_furthest(with_sources(detected(situation), sources), judged.tiers)
     said = restart_before_filling(situation, in_precedence(found, situation.topology.links))
     return situation, sorted(said, key=_rank)
 

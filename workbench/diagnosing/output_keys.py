@@ -322,6 +322,7 @@ KEYS: Mapping[str, str] = {
     "transactions[].held": "of a big one: how many transactions ended while it was open; null: it is not big",
     "trees": "each tree of nodes that pull a physical log from each other, by its source",
     "trees[].source": "database whose log it is: the cluster at the top",
+    "trees[].source_is_known": "whether anything tells who follows whom; else the database whose log goes furthest stands here",
     "trees[].now": "clock of the registry when the collecting began; of none the newest time that anything tells",
     "trees[].rules": "rule set by which the registry answers, as the settings of the nodes show it",
     "trees[].fanout": "so many nodes may pull from one before it is offered no more",

@@ -102,6 +102,18 @@ class NodeLogs:
             return None
         return both.match, both.after_match.first[0], both.after_match.count
 
+    def own_records(self, name: str) -> tuple[int, Place] | None:
+        """How many records of another content, or at other places, than its source's a log has, and the first; None: it has none.
+
+        What lies behind the end of the source's dump counts only behind a place where the two are not alike.
+        """
+        both = self.beside_source(name)
+        if both is None or name not in self.spoilt:
+            return None
+        other = (both.differing, both.only_copy, *([both.ahead] if both.parts else []))
+        places = [one.first[0] for one in other if one.count]
+        return (sum(one.count for one in other), min(places)) if places else None
+
     def lacking(self, name: str) -> list[dict[str, Any]]:
         """The records that the log of a node lacks although it goes on behind them, as the contract has missing changes.
 

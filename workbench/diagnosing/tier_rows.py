@@ -102,7 +102,8 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date
         return [one for one in roots if tiers.there(one) and (tiers.last(one) or last) > last]
     if tiers.states[name] == conditions.UNTOLD or not tiers.seen.lists_pulls:
-        return tiers.donors(name)[0]  # from whom it pulls nobody knows: who could serve it
+        # From whom it pulls nothing tells: who could serve it, and has a log that is none of another history.
+        return [donor for donor in tiers.donors(name)[0] if donor not in tiers.logs.spoilt]
     if tiers.states[name] in conditions.FED:
         # One that is gone or hung sends nothing; one that was stopped answers, and goes on serving its log.
         parents = [one for one in (place.parents if place else ()) if tiers.states.get(one) not in SERVE_NOBODY]
@@ -189,6 +190,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
     speed = tiers.deleted_per_second.get(source)
     return {
         "source": source,
+        "source_is_known": tiers.source_is_known,
         "now": _time(seen.now),
         "rules": tiers.told.rules.name,
         "fanout": tiers.told.rules.fanout_of(source),

@@ -22,6 +22,8 @@ def _tree(tree: Row) -> str:
         says += f", which is at {{{head[0]}:{head[1]}}}"
     if firsts := tree["source_first"]:
         says += f" and has log files from {min(first[0] for first in firsts.values())} on"
+    if not tree["source_is_known"]:
+        says += " (nothing tells who follows whom: its log goes furthest)"
     heads = ["NODE", "STATE", "TIER", "SERVES", "REPORTED", "AT", "BEHIND BY", "IS", "FILE IT NEEDS", "WHO HAS IT"]
     rows = [_node(one, depth) for one, depth in in_order(tree["nodes"])]
     return f"{says}:\n\n{aligned([heads, *rows], right=(2, 3, 6, 8))}\n\n{tree['retention']['says']}"

@@ -276,7 +276,15 @@ def _merged(rows: Iterable[Row], known: Iterable[str]) -> dict[str, Row]:
 
 
 def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:
-    """The databases at the top: those that others follow, as they are told to or as the registry says, and that follow none."""
+    """The databases at the top: those that others follow, as they are told to or as the registry says, and that follow none.
+
+    Where nothing tells that, the one whose log goes furthest is taken for the source.
+    """
+    return known_sources(seen, told) or _furthest(seen)
+
+
+def known_sources(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:
+    """The same as far as anything tells who follows whom."""
     following = {pull.database for pull in (*seen.pulls, *seen.awaited)} | {name.partition("@")[0] for name in told}
     # A node that lost its source has no row of its own while it asks for another one, and those below it still have theirs.
     states = {name: (row["state"] or "").lower() in WAITING for name, row in seen.nodes.items()}
@@ -286,7 +294,7 @@ def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]
     pulled = {pull.source_database for pull in (*seen.pulls, *seen.awaited)}
     followed = (pulled & known if known else pulled) - waiting | set(told.values())
     # Where all follow each other in a circle, what they are told to follow is the source.
-    return sorted(followed - following) or sorted(set(told.values())) or _furthest(seen)
+    return sorted(followed - following) or sorted(set(told.values()))
 
 
 def _furthest(seen: TieredSnapshot) -> list[str]:

@@ -59,6 +59,7 @@ from workbench.repairs.plans import (
 )
 from workbench.repairs.rehearsal import model_of
 from workbench.repairs.stream_models import add_beside, as_counted, conflict_code
+from workbench.repairs.tier_counts import Lacking, tiers_afterwards, tiers_as_counted
 from workbench.repairs.told_of_models import (
     arriving,
     changes_by_origin,
@@ -141,6 +142,7 @@ class _Planned:
         self.after: list[dict[str, Any]] = []
         self.never: dict[tuple[str, str | None], int] = {}
         self.beside: dict[str, tuple[int, int, int]] = {}
+        self.counted: Lacking = {}
         self.open: list[str] = []
         self.unmended = 0
         self.chosen: list[tuple[Need, str]] = []
@@ -246,6 +248,7 @@ class _Planned:
             row["pending"] -= done.changes(open_ & done.pending())
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             add_beside(row, self.beside, done)
+            tiers_afterwards(row, self.counted, done)
             self.after.append(row)
 
     def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -256,6 +259,7 @@ class _Planned:
         found = self.situation.verdicts
         if found.streams is not None:
             self.beside |= as_counted(found, rows)
+        self.counted |= tiers_as_counted(found, rows)
         if not found.known or found.cut():
             return rows
         for row in rows:
@@ -457,17 +461,16 @@ class _Planned:
     def _mended(self, view: View, need: Need) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
-        for repair in self.repairs.ladder:
-            for draft in repair.propose(view, need):
-                self.proposed.add(draft.way)
-                result, after, course = _tried(view, need, draft)
-                if after is not None and course.proven and (why := self._leaves(view, need, after)):
-                    course = replace(course, proven=False, refused=why)
-                if result is not None and after is not None:
-                    thrown = {lack for lack in result.lost if lack.lot in after.gone() - after.saved}
-                    rows = changes_by_origin(view.model, result.unsaid or thrown, view.suffix, self.system)
-                    course = replace(course, loses=tuple(rows))
-                tried.append((draft, result, after, course))
+        for draft in self.repairs.drafts(view, need):
+            self.proposed.add(draft.way)
+            result, after, course = _tried(view, need, draft)
+            if after is not None and course.proven and (why := self._leaves(view, need, after)):
+                course = replace(course, proven=False, refused=why)
+            if result is not None and after is not None:
+                thrown = {lack for lack in result.lost if lack.lot in after.gone() - after.saved}
+                rows = changes_by_origin(view.model, result.unsaid or thrown, view.suffix, self.system)
+                course = replace(course, loses=tuple(rows))
+            tried.append((draft, result, after, course))
         best = min(
             (place for place, (_, _, _, course) in enumerate(tried) if course.proven and not course.refused),
             key=lambda place: (

@@ -299,6 +299,7 @@ class Repairs:
     mends   way -> codes of findings about the server that it repairs, or a link to it, that are no longer true after it
     preamble  lines at the head of scripts that the commands rely on
     whole     all that a step sends, piece by piece, where the plan shows the beginning only
+    weighed   a way with what else speaks against it, or is lost by it
     """
 
     ladder: Sequence[Repair]
@@ -314,6 +315,13 @@ class Repairs:
     mends: Mapping[str, Collection[str]] = field(default_factory=dict)
     preamble: str = ""
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
+    weighed: Callable[[View, Need, Draft], Draft] = lambda view, need, draft: draft
+
+    def drafts(self, view: View, need: Need) -> Iterator[Draft]:
+        """All ways in which the need could be mended, the gentlest first."""
+        for repair in self.ladder:
+            for draft in repair.propose(view, need):
+                yield self.weighed(view, need, draft)
 
 
 class Repair(Protocol):

@@ -51,18 +51,20 @@ def model_of(
     if situation.verdicts.streams is not None:
         return model_of_streams(situation.verdicts.streams)
     if situation.verdicts.tiers is not None:
-        return _from_tiers(situation.verdicts.tiers)
+        return _from_tiers(situation.verdicts.tiers, situation.verdicts.pending)
     if situation.topology.pulling:
         return _FromEntries(situation, suffix).model()
     return _FromLogs(situation, suffix, set(codes), waiting, unapplied).model()
 
 
-def _from_tiers(tiers: Tiers) -> Model:
+def _from_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
     system, rows = tiers.shown.system, trees(tiers)
     for node in (node for row in rows for node in row["nodes"]):
         span = tiers.logs.span(node["node"])
         if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
             node |= {"node_first": list(span[0]), "node_last": list(span[1])}
+        if anew := tiers.logs.cut_back(node["node"]):  # what stands behind that commit is no part of the source's log
+            node["node_last"] = list(anew[0])
     return tier_model(
         rows,
         tiers.seen.registry,
@@ -74,6 +76,7 @@ def _from_tiers(tiers: Tiers) -> Model:
         tiers.told.sources,
         tiers.logs.spoilt - tiers.logs.parted,
         tiers.logs.parted,
+        {row["server"]: row["count"] for row in pending},
     )
 
 

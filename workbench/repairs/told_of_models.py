@@ -170,7 +170,7 @@ def why_chosen(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]
     lost = (
         f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)"
         if chosen.lost
-        else f"loses {'no change' if course.costs else 'none'}"
+        else f"loses {'no change beside what it costs' if course.costs else 'none'}"
     )
     if not chosen.restored:
         return (

@@ -8,6 +8,7 @@ LOG_BEGINS_AT_FIRST_RECORD, CLOCK_IN_UTC = "log_begins_at_first_record", "clock_
 CONSUMER_GUESSED = "consumer_guessed"
 CLOCKS_AGREE = "clocks_agree"
 SOURCE_NAMED, SOURCE_OPEN = "source_named_by_person", "source_open"
+FURTHEST_IS_SOURCE = "furthest_log_is_source"
 
 ASSUMPTIONS: Mapping[str, str] = {
     LOG_BEGINS_AT_FIRST_RECORD: "a changelog does not say how far it was trimmed: what it shows first is taken for that",
@@ -15,6 +16,7 @@ ASSUMPTIONS: Mapping[str, str] = {
     CLOCKS_AGREE: "clocks that agree with each other are taken to be right: the files do not say how they were when read",
     SOURCE_NAMED: "a person named the server whose log is the source: the logs do not prove it",
     SOURCE_OPEN: "the source is not named: changes that two logs hold alike are taken for changes that it committed",
+    FURTHEST_IS_SOURCE: "nothing tells who follows whom: the database whose log goes furthest is taken for the source",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",
 }
 """Code -> the assumption in words."""

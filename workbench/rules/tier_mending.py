@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from workbench.rules.candidates import Call, hosts_asked_for
@@ -420,8 +420,12 @@ def tier_model(
     follows: Mapping[str, tuple[str, Sequence[str]]] | None = None,
     spoilt: frozenset[str] = frozenset(),
     parted: frozenset[str] = frozenset(),
+    waiting: Mapping[str, int] | None = None,
 ) -> TierModel:
-    """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing."""
+    """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing.
+
+    waiting  node -> how many changes it waits for, as far as the diagnosis counts them
+    """
     rows = {one.name: one for one in registry.nodes}
     servers: dict[str, Server] = {}
     source_of: dict[str, str] = {}
@@ -450,12 +454,14 @@ def tier_model(
         ends = {name: min(last, head) for name, last in ends.items()}
         # Nodes that pull differ by the moment at which each was asked: only the ends of the others are borders.
         stuck = {last for name, last in ends.items() if condition[name] not in PULLING}
-        _lowest, *steps = sorted({min(ends.values()), *stuck, max(ends.values())})
-        for place in steps:  # the lowest one all have
+        lowest, *steps = sorted({min(ends.values()), *stuck, max(ends.values())})
+        behind = {last: (waiting or {}).get(name, 0) for name, last in ends.items() if name in (waiting or {})}
+        for before, place in pairwise((lowest, *steps)):  # the lowest one all have
             for name, last in ends.items():
                 if last >= place:
                     servers[name].holds.add(len(lots))
-            lots.append(Lot(source, order_key(source, *place), order_key(source, *place)))
+            changes = max(behind.get(before, 1) - behind.get(place, 0), 1)
+            lots.append(Lot(source, order_key(source, *place), order_key(source, *place), changes))
         # The furthest node of the source that is there brings the others of its cluster up to date.
         roots = sorted(
             (name for name in ends if name.partition("@")[0] == source),

@@ -14,7 +14,7 @@ from typing import Any
 
 from workbench.repairs.plans import Repairs
 from workbench.systems.comdb2 import sql
-from workbench.systems.comdb2.repairs.needs import STUCK, also
+from workbench.systems.comdb2.repairs.needs import STUCK, also, weighed
 from workbench.systems.comdb2.repairs.nodes import (
     AskTopology,
     Donor,
@@ -81,5 +81,6 @@ REPAIRS = Repairs(
     stuck=STUCK,
     also=also,
     preamble=_PREAMBLE,
+    weighed=weighed,
 )
 """In the order in which they are considered."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from workbench.model import counted
 from workbench.repairs.plans import Draft, Need, View
 from workbench.rules.tier_mending import GONE, TierModel
 from workbench.systems.comdb2 import sql
@@ -69,6 +71,22 @@ def safe(draft: Draft, *names: str) -> Draft:
     if not odd:
         return draft
     return Draft(draft.way, draft.says, refused=f"{odd[0]!a} is no plain name, and goes into no statement")
+
+
+def weighed(view: View, need: Need, draft: Draft) -> Draft:
+    """A way is refused while nothing tells which log is the source; what only the log of the node has is thrown away by it."""
+    tiers = view.situation.verdicts.tiers
+    if tiers is None or not draft.steps or draft.refused:
+        return draft
+    if not tiers.source_is_known:
+        why = "nothing tells which of these logs is the source: collect the tables of the registry, or the settings of the nodes"
+        return replace(draft, refused=why)
+    if need.server is None or not (own := tiers.logs.own_records(need.server)):
+        return draft
+    count, first = own
+    of = view.situation.topology.system.show(view.situation.topology.system.order_key("", *first))
+    cost = f"{counted(count, 'record')} that only the log of {need.server} has, from {of} on, {'is' if count == 1 else 'are'} "
+    return replace(draft, costs="; ".join(filter(None, (draft.costs, f"{cost}thrown away"))))
 
 
 def tiers_of(view: View) -> TierModel:

@@ -1,0 +1,25 @@
+"""What findings take for granted where nothing tells which node of a fleet is the source: no registry, and no settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from workbench.diagnosing.by_tier import Tiers
+from workbench.model import Finding, step
+from workbench.rules.assumptions import FURTHEST_IS_SOURCE
+
+_ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "PENDING_CHANGES", "LOG_DIVERGED", "LOG_GAP", "REINIT_REQUIRED"})
+
+
+def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Finding]:
+    """The same findings; those that hold a log against one that is only taken for the source say so, and what to collect."""
+    for finding in findings:
+        if tiers is None or tiers.source_is_known or finding.code not in _ON_THE_SOURCE:
+            yield finding
+            continue
+        first = step(
+            "first collect the tables of the registry, or the settings of the nodes",
+            f"nothing tells who follows whom: {finding.origin} is taken for the source because its log goes furthest",
+        )
+        yield replace(finding, assumes=(*finding.assumes, FURTHEST_IS_SOURCE), fix=(first, *finding.fix))
