@@ -55,7 +55,10 @@ def _brought(situation: Situation, row: Row, without: Set[str]) -> tuple[int, st
     most = max(sent, key=lambda one: str(one["last"]), default=None)
     if most is None:
         return 0, ""
-    return None if most["last"] >= row["last"] else (most["count"], most["last"])
+    hidden = row["count"] - most["count"]
+    if most["last"] >= row["last"]:
+        return (most["count"], "") if hidden > 0 and row.get("available", 0) > most["count"] else None
+    return most["count"], most["last"]
 
 
 def held_without_anchor(situation: Situation, pair: Row) -> int:
@@ -72,6 +75,7 @@ def held_without_anchor(situation: Situation, pair: Row) -> int:
         for row in situation.verdicts.pending
         if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
         if (last(supplier.vector, row["origin"]) or "") >= (typed(row["last"]) or row["last"])
+        if not row["suppliers"]  # else others bring them
     )
 
 

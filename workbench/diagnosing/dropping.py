@@ -125,7 +125,7 @@ def remembers(proofs: Proofs) -> dict[str, Dropping]:
 def _spells(evidence: Evidence, server: str) -> list[Spell]:
     """When a server dropped changes: what it answered with success in these times, it did not apply.
 
-    The last spell goes on for as long as nothing shows its end: the log that it was read from, or the vector of the server.
+    The last spell goes on, unless the vector of the server shows its end: a log in which nothing follows is quiet.
     """
     proving, parts = evidence.shown.proving, evidence.parts("messages", server)
     if not proving.remembers_cleaned:
@@ -134,7 +134,6 @@ def _spells(evidence: Evidence, server: str) -> list[Spell]:
     columns = ["at", "code", "function", "origin"]
     rows = rows_where(parts, columns, codes & pc.field("at").is_valid()).to_pylist()
     ends = sorted(row["at"] for row in rows if row["code"] != proving.cleaned)
-    told: Remembered = evidence.once(server, _remembered)
     replicas = [one for one in evidence.shown.replicas if one.server == server]
     found = []
     for row in rows:
@@ -145,7 +144,6 @@ def _spells(evidence: Evidence, server: str) -> list[Spell]:
             tops = filter(None, (last(one.seen(), row["origin"]) for one in replicas))
             if any(made > row["at"] for made in filter(None, map(evidence.system.moment, tops))):
                 continue  # its vector has taken one since: it may have been restarted
-            until = None if told.live else told.ends
         found.append(Spell(row["origin"], row["at"], until))
     return found
 

@@ -42,7 +42,7 @@ def _leading_to(evidence: Evidence, replica: Replica) -> set[tuple[str, str]]:
 def _logged(evidence: Evidence, replica: Replica) -> Told:
     """Those that the logs of suppliers tell of from begin to end: a link forgets its last one when the supplier restarts.
 
-    Such a line names the link and the port that it led to: of a name that links of two suffixes bear it tells nothing.
+    Such a line names the link and where it led to: of a name that links of two suffixes bear it tells nothing.
     """
     proving = evidence.shown.proving
     if not proving.sends_whole:
@@ -51,10 +51,12 @@ def _logged(evidence: Evidence, replica: Replica) -> Told:
     names = _leading_to(evidence, replica) - others
     where = pc.field("code").isin(pa.array([proving.sends_whole, proving.sent_whole])) & pc.field("at").is_valid()
     found = set()
-    ports = {
-        (link.supplier, link.name): f":{(link.address or '').rpartition(':')[2]})"
+    # The line has the host up to its first dot.
+    led_to = {
+        (link.supplier, link.name): f"({host.partition('.')[0]}:{port})"
         for link in evidence.shown.links
         if link.suffix == replica.suffix and link.consumer == replica.server
+        for host, _, port in [(link.address or "").rpartition(":")]
     }
     for supplier in sorted({supplier for supplier, _ in names}):
         # A log that is collected again begins with the lines that it had before.
@@ -62,7 +64,7 @@ def _logged(evidence: Evidence, replica: Replica) -> Told:
             (row["at"], row["link"], row["code"])
             for part in evidence.parts("messages", supplier)
             for row in rows_where([part], ["at", "code", "link", "text"], where).to_pylist()
-            if (supplier, row["link"]) in names and ports[supplier, row["link"]] in (row["text"] or "")
+            if (supplier, row["link"]) in names and led_to[supplier, row["link"]] in (row["text"] or "")
         }
         began: dict[str, datetime] = {}
         for at, link, code in sorted(rows):

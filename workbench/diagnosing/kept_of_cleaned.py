@@ -39,7 +39,8 @@ def as_elsewhere(contents: Contents, server: str, some: Positions) -> Numbers:
     for other in sorted(contents.exports.keys() - {server}):
         left_out = contents.left_out[server] | contents.left_out[other]
         if all(held[server].like(held[other], left_out) for held in contents.held.values()):
-            found |= np.array([contents.covers(other, key) for key in keys], bool)
+            lacks = contents.lacks.get(other, set())
+            found |= np.array([contents.covers(other, key) and key not in lacks for key in keys], bool)
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.cases.case import Case
@@ -190,6 +191,8 @@ def gone_with_the_data(situation: Situation, server: str | None, suffix: str | N
         found |= {key for key in keys if key and key > top and not (log and log.holds(key))}
     if found:  # what the log of another server shows as applied is there
         there = (pc.field("origin") == one.origin) & (pc.field("outcome") == "applied")
+        behind = [other.server for other in alike if other.vector or other.empty]
+        there &= ~pc.field("server").isin(pa.array(behind, pa.string()))
         there &= (pc.field("server") != one.server) & (pc.field("suffix").is_null() | (pc.field("suffix") == suffix))
         for batch in situation.rows("applied", ["position"], there):
             found -= {typed(position) for position in batch["position"].to_pylist() if position}

@@ -7,7 +7,7 @@ r waits for 14 changes of a; h recreated its changelog after the 7th            
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.closed_ways import has_some, runs
@@ -34,8 +34,20 @@ def note_passed_over(situation: Situation) -> None:
             if pair["supplier"] in row["suppliers"] and has_some(pair, row["origin"])
         ]
         by = {pair["supplier"]: passed_over(situation, pair).get(row["origin"], 0) for pair in ways}
-        row["passed_over"] = min(by.values(), default=0)
+        row["passed_over"] = _for_good(row, ways, by)
         row["may_pass_over"] = {} if row["passed_over"] else {name: count for name, count in by.items() if count}
+
+
+def _for_good(row: Row, ways: Sequence[Row], by: Mapping[str, int]) -> int:
+    """How many of what waits no session brings, whichever comes first: each passes over some, or ends before the last of them.
+
+    5 to 9 wait; a has 5 alone, and the log of h begins at 7    -> 6 comes over none
+    """
+    sent = {pair["supplier"]: pair["to_send"][row["origin"]] for pair in ways}
+    if any(some["last"] >= row["last"] and not by[name] for name, some in sent.items()):
+        return 0
+    whole = max((some["count"] for name, some in sent.items() if not by[name]), default=0)
+    return max(min(filter(None, by.values()), default=0) - whole, 0)
 
 
 def passed_over(situation: Situation, pair: Row) -> dict[str, int]:

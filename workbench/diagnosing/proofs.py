@@ -349,7 +349,7 @@ class Proofs:
         for supplier in self.filled_by if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
             where = self.evidence.between(some[left]) & pc.field("outcome").isin(_HAD)
-            where &= pc.field("at") < pa.scalar(reset.began)
+            where &= (pc.field("at") < pa.scalar(reset.began)) & answers_that_count(self.evidence, supplier.server)
             rows = self.evidence.told("applied", ["position", "at"], where, supplier.server)
             if len(rows):
                 at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)

@@ -86,7 +86,9 @@ def _that_may_repeat(
             [
                 deed
                 for deed in done.get((server, target.lower()), [])
-                if deed[0] != "add" or entries.get(deed[1], entries.get(position)) == entries.get(position)
+                if deed[0] != "add"
+                or position not in entries
+                or entries.get(deed[1], entries[position]) == entries[position]
             ],
             position,
         )

@@ -41,7 +41,7 @@ def of_its_own(situation: Situation, suffix: str | None, server: str) -> int:
             for contents in situation.verdicts.contents
             if contents.suffix == suffix
             for one in contents.unexplained()
-            if one.attribute and one.position is None and not one.spelt and server in one.servers and one.others
+            if one.position is None and not one.spelt and _shows_more(one, server)
         }
     )
 
@@ -75,3 +75,10 @@ def all_unlike(
         for suffix, model in models.items()
         for server, counts in still_unlike(situation, suffix, model, restored).items()
     }
+
+
+def _shows_more(one: Difference, server: str) -> bool:
+    """True if a server has values, or a whole entry, that no other shows, or that differ and nothing tells which is right."""
+    if one.attribute or not one.others:
+        return server in one.servers
+    return one.others == (server,)

@@ -69,9 +69,12 @@ def led_elsewhere(situation: Situation) -> Iterator[Finding]:
     shown = situation.topology
     for link in shown.links:
         mine = [
-            one for one in shown.links if (one.supplier, one.suffix) == (link.supplier, link.suffix) and one is not link
+            other
+            for other in shown.links
+            if (other.supplier, other.suffix) == (link.supplier, link.suffix) and other is not link
         ]
-        if link.consumer is None or link.enabled is False or any(one.consumer == link.consumer for one in mine):
+        running = {other.consumer for other in mine if other.enabled is not False}
+        if link.consumer is None or link.enabled is False or link.consumer in running:
             continue  # of two that lead to one server LINKS_TO_ONE_SERVER tells
         servers = {one.server for one in shown.replicas if one.suffix == link.suffix} - {link.supplier}
         named = [server for server in sorted(servers) if _names(link.name, server)]
