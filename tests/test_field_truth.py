@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from detector_samples import BEGAN, Finding, findings, of, plain_line, stamp, status, with_status, zulu
+from entry_samples import entry, export
 from mesh_samples import (
     SUFFIX,
     agreement,
@@ -487,6 +488,16 @@ def test_conflicts_in_a_log_are_told_by_entry(tmp_path: Path) -> None:
     lacked = "the schema of s2 lacked the object class carOwner (its log named it last at 2024-03-24 10:27:19 UTC; "
     assert f"{lacked}for uid=car,{SUFFIX})" in one["summary"]
     assert one["fix"][0]["repair"].startswith("see whether s2 has carOwner by now")
+
+
+def test_the_first_line_names_warnings_where_there_is_no_error(tmp_path: Path) -> None:
+    """Conflicts on a server with all changes: "No change is missing." alone hid them."""
+    files = pair_of_servers(4, 4)
+    rows = [entry("uid=a,ou=people", 1, "nsds5ReplConflict: namingConflict (add) uid=a,ou=people,dc=example,dc=com")]
+    files["s2.entries.ldif"] = export(elements(claims(r1=(0, 4), r2=(1, 2))), rows)
+    found = diagnose(case_of(tmp_path, files))
+    assert {one["severity"] for one in of("CONFLICT_ENTRIES", found["findings"])} == {"warning"}
+    assert headline(found).endswith("; see also CONFLICT_ENTRIES.")
 
 
 # --- equal findings of several servers

@@ -225,22 +225,21 @@ def how_it_arrives(row: Row) -> str:
 _IN_FIRST_LINE = frozenset(
     {
         *("MISSED_CHANGE", "OWN_CHANGES_HIDDEN", "STRANDED_CHANGE", "PENDING_CHANGES", "REINIT_REQUIRED"),
-        *("LINK_FAILING", "STALLED_BUT_GREEN"),
+        *("LINK_FAILING", "LINK_DISABLED", "STALLED_BUT_GREEN"),
     }
 )
 """Codes of what the counts of the first line tell."""
 
 
 def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
-    """The codes of errors that the first line neither counts nor names: a link that fails tells why it does."""
-    findings = list(findings)
+    """The codes of errors that the first line neither counts nor names: a link that fails tells why it does. Without errors, of
+    warnings.
+    """
+    findings = [one for one in findings if not one.get("overruled_by")]
+    gravest = "error" if any(one["severity"] == "error" for one in findings) else "warning"
     clocks = {"CLOCK_AHEAD", "CLOCK_BEHIND"} & {one["code"] for one in findings if one.get("root")}
     return sorted(
-        {
-            one["code"]
-            for one in findings
-            if one["severity"] == "error" and not one.get("overruled_by") and not one.get("root")
-        }
+        {one["code"] for one in findings if one["severity"] == gravest and not one.get("root")}
         - _IN_FIRST_LINE
         - clocks
         - ({"APPLY_RETRY_LOOP"} if failing else set())

@@ -368,11 +368,11 @@ def _not_understood(link: Agreement) -> tuple[Fix, ...]:
 def _replica(link: Agreement) -> tuple[Fix, ...]:
     if link.replicates:
         return (_restart(link),)
+    words = ("replication", "enable", "--suffix", link.suffix, "--role", "ROLE", "--bind-dn", link.login or "DN")
     return (
         step(
-            f"make {link.suffix} a replica there, "
-            + _run(link.consumer, "replication", "enable", "--suffix", link.suffix, "--role", "ROLE"),
-            "a consumer takes changes only for suffixes that it replicates",
+            f"make {link.suffix} a replica there, {_run(link.consumer, *words)}",
+            "a consumer takes changes only for suffixes that it replicates, and only from the logins that its replica names",
             "with the role that it had, and of a supplier with the replica ID that it had; or remove the agreement if this "
             "server is no longer to get changes",
         ),
