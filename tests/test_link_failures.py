@@ -486,3 +486,21 @@ def test_a_failing_link_on_the_map() -> None:
         "label": "no permission, 5 wait",
         "says": "fails (no permission); 5 changes would go over it",
     }
+
+
+def test_a_link_to_its_own_supplier_that_had_another_consumer_before_gets_the_address_of_that_one(
+    tmp_path: Path,
+) -> None:
+    """Seen on 3.1.2: the port of s1-to-s2 was set to that of s1; the agreement still remembers s2, and s3 leads to s2."""
+    same = "Error (11) Replication error acquiring replica: Unable to acquire replica: the replica has the same Replica ID as "
+    files = pair_of_servers(9, 4)
+    known = elements(claims(r1=(0, 4), r2=(1, 2)))
+    itself = agreement("s1-to-s2", 38901, remembered=known, host="localhost.localdomain")
+    files["s1.agreements.ldif"] = with_status(
+        itself, told(f"{same}this one. Replication is aborting. (duplicate replica ID)")
+    )
+    files["s3.replica.ldif"] = replica(3, elements({**claims(r1=(0, 4), r2=(1, 2)), 3: None}))
+    files["s3.agreements.ldif"] = agreement("s3-to-s2", 38902, host="localhost.localdomain")
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert "the agreement s1-to-s2 leads to s1 itself (code 11)" in one["summary"] and "duplicate" not in one["summary"]
+    assert "--port 38902 s1-to-s2" in one["fix"][0]["repair"]

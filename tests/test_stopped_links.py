@@ -14,6 +14,7 @@ from link_samples import (
     NEVER_YET,
     NO_REPLICA,
     REFUSED_LOGIN,
+    bind_resumed,
     failing,
     line,
     mesh,
@@ -108,6 +109,18 @@ def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_
     for began in (8, 12):  # of a session that goes on no end is told yet
         now = mesh(goes_on, log, f"nsds5replicaLastUpdateStart: {zulu(began)}\n", ended=None)
         assert bool(of("LINK_FAILING", findings(tmp_path / f"since {began}", now))) is (began == 8)
+
+
+def test_a_link_that_logs_in_again_since_it_stopped_is_not_called_stopped(tmp_path: Path) -> None:
+    """Seen on 3.1.2: it had stopped for another reason before, somebody acted, and it broke off and tried again since."""
+    turned_away = _about(
+        30, "Unable to acquire replica: the replica is currently being updated by another supplier", "acquire"
+    )
+    log = _about(9, _STOPPED, "repl5_inc_run") + bind_resumed(20) + turned_away
+    stopped = failing(tmp_path / "stopped", mesh(BUSY, _about(9, _STOPPED, "repl5_inc_run"), ended=None))
+    assert "has stopped until somebody acts" in stopped["summary"]
+    found = findings(tmp_path / "since", mesh(BUSY, log, ended=None))
+    assert not [one for one in of("LINK_FAILING", found) if "has stopped" in one["summary"]]
 
 
 def test_a_refused_clock_is_dated_by_lines_about_clocks(tmp_path: Path) -> None:

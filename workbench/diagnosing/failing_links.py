@@ -516,7 +516,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what LINK_FAILING says on {_listed(failing, 'or')}",
             f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
-    if any(one["unrelated"] and one["consumer"] == server for one in pairs):
+    if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
         down = situation.topology.down.intersection(unread)

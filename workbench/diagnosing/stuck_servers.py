@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
@@ -40,10 +40,12 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         source = f"{best['supplier']}, or from " if best else ""
         behind = _source_behind(situation, one, best["supplier"]) if best else None
         count = sum(row["count"] for row in waits)
+        unread = situation.not_collected(one.suffix)
+        log = "no collected log" if unread else "no server's log"
         yield Finding(
             "REINIT_REQUIRED",
             "error",
-            f"{one.server} waits for {counted(count)}, and no server's log has the record that a session would begin at",
+            f"{one.server} waits for {counted(count)}, and {log} has the record that a session would begin at",
             server=one.server,
             suffix=one.suffix,
             items=tuple(row["first"] for row in waits),
@@ -51,6 +53,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 {key: row[key] for key in ("supplier", "link", "decision", "anchor", "anchor_class")} for row in stuck
             ),
             fix=(
+                *([_read_first(unread)] if unread else []),
                 *(_entries_first(situation, one, name, open_[name]) for name in doubted[:1]),
                 *([behind] if behind else []),
                 write_again_first(situation, one.server, one.suffix)
@@ -65,6 +68,15 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _read_first(unread: Sequence[str]) -> Mapping[str, Any]:
+    """The step before all others where a server was not read: its log may have what the others lack."""
+    it = "its log" if len(unread) == 1 else "the log of one of them"
+    return step(
+        f"first start {listed(unread)}, if down, and collect with {'it' if len(unread) == 1 else 'them'} again",
+        f"{it} may have the record, and then a session brings what is lacking",
+    )
 
 
 def _filled_by_nobody(situation: Situation, one: Replica) -> Mapping[str, Any] | None:

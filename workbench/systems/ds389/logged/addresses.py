@@ -77,6 +77,18 @@ class Addresses:
         known = (one.lower().rpartition(":") for one in self.of.get(server, ()))
         return any(port == its_port and one_machine(its, host) for its, _, its_port in known)
 
+    def leads_back(self, link: Link) -> bool:
+        """True if the address of a link is that of its own supplier, and nothing but the link has it for that of its consumer."""
+        known = self.of.get(link.consumer or "", Counter())
+        others = {address for address, count in known.items() if count > (address == link.address)}
+        host, _, port = (link.address or "").lower().rpartition(":")
+        there = (address.lower().rpartition(":") for address in others)
+        if link.consumer != link.supplier and any(
+            its_port == port and one_machine(its, host) for its, _, its_port in there
+        ):
+            return False
+        return self.is_at(link.supplier, link.address)
+
     def listening(self, link: Link) -> str | None:
         """The only collected server of the suffix that is known to listen at the address of a link."""
         there = {one.server for one in self.shown.replicas if one.suffix == link.suffix} - {link.supplier}

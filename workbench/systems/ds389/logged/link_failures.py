@@ -182,8 +182,7 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
 
 def _to_itself(link: Link, places: Addresses) -> Cause | None:
     """A link to the address of its own supplier fails, whatever its status still says of sessions that it had elsewhere."""
-    itself = link.consumer in (None, link.supplier) and places.is_at(link.supplier, link.address)
-    return Cause(REFUSED, 0, "", "") if itself else None
+    return Cause(REFUSED, 0, "", "") if places.leads_back(link) else None
 
 
 @dataclass
@@ -205,7 +204,7 @@ class _Failing:
     network: int | None = None
     switched: datetime | None = None
     stopped: datetime | None = None
-    """When it stopped until somebody acts; neither a login nor the consumer's start heals that."""
+    """When it stopped until somebody acts; the consumer's start does not heal that."""
     shared: bool = False
     """True if lines of failed logins may be of this or of another agreement: how often it failed is not known."""
     refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -313,6 +312,8 @@ def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str], know
             one = addressed.get(address) if address else _logging_in(failing, logins, turned_away, row, place)
         if one is None:
             continue
+        if one.stopped and (code in _RUNS or (code == "bind" and numbers.get("outcome") == "resumed")):
+            one.begin_anew()  # somebody acted
         if code == _SWITCHED:
             one.switched = place.at if numbers.get("state") == "enabled" else None
             one.stopped = None
@@ -432,13 +433,14 @@ def _told(
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
-    itself = link.consumer in (None, link.supplier) and places.is_at(link.supplier, link.address)
+    itself = places.leads_back(link)
     elsewhere = places.elsewhere(link, one.row.get("transport"))
     there = places.listening(link) if link.consumer is None and not silent else None
     if itself:
         code = f" (code {cause.code})" if cause.code else ""
         says = f"the agreement {link.name} leads to {link.supplier} itself{code}"
         cause = Cause(REFUSED, cause.code, says, "leads to its own server")
+        meant = places.meant(link) if link.consumer != link.supplier else None
     elif cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
         says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
         cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
@@ -473,9 +475,9 @@ def _told(
         says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
         cause = replace(cause, reason=reason, says=says)
     supplier = next((x for x in shown.replicas if (x.server, x.suffix) == (link.supplier, link.suffix)), None)
-    if cause.code == DUPLICATE_ID and supplier and consumer and supplier.origin != consumer.origin:
+    if cause.code == DUPLICATE_ID and not itself and supplier and consumer and supplier.origin != consumer.origin:
         says = f"the consumer said that it has the supplier's replica ID (code {cause.code}), and its own entry shows another"
-        cause = replace(cause, code=0, says=f"{says} one; it may have been changed since")
+        cause = replace(cause, code=0, says=f"{says} one; it was changed since, or the agreement led elsewhere then")
     reads_only = supplier is not None and not supplier.keeps_log
     if reads_only:
         says = f"{link.supplier} is a read-only consumer now, and sends nothing (code {cause.code})"

@@ -179,6 +179,8 @@ def _of_consumer(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _to_itself(link: Agreement) -> tuple[Fix, ...]:
+    if link.meant:
+        return _address(link)
     return (
         step(
             f"delete the agreement, {_run(link.supplier, 'repl-agmt', 'delete', '--suffix', link.suffix, link.name)}",
