@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from detector_samples import findings, of, with_status, zulu
 from link_samples import (
+    BROKEN_OFF,
     BUSY,
     DISABLED_BEFORE,
     FINE,
@@ -109,6 +110,23 @@ def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_
     for began in (8, 12):  # of a session that goes on no end is told yet
         now = mesh(goes_on, log, f"nsds5replicaLastUpdateStart: {zulu(began)}\n", ended=None)
         assert bool(of("LINK_FAILING", findings(tmp_path / f"since {began}", now))) is (began == 8)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "waits"), [("900", "3600", True), ("900", "", True), ("3", "300", False), ("", "", False)]
+)
+def test_a_link_whose_server_was_told_to_wait_long_after_a_failure_does_not_run(
+    least: str, most: str, waits: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: its consumer was back after seconds, and for 15 minutes nothing came to it."""
+    files = mesh(BROKEN_OFF, line(9, "INFO - main - x"), f"nsds5replicaLastUpdateStart: {zulu(6)}\n")
+    lines = [f"nsds5ReplicaBackoff{end}: {text}" for end, text in (("Min", least), ("Max", most)) if text]
+    files["s1.replica.ldif"] = "\n".join([files["s1.replica.ldif"].rstrip("\n"), *lines]) + "\n\n"
+    found = of("LINK_FAILING", findings(tmp_path, files))
+    assert [(one["reason"], one["waiting"]) for one in found] == ([("schedule_closed", 5)] if waits else [])
+    for one in found:
+        assert f"s1 waits 900 to {3600 if most else 900:,} s before it tries again" in one["summary"]
+        assert "repl-agmt poke" in one["fix"][0]["repair"] and "--repl-backoff-min 3" in one["fix"][1]["repair"]
 
 
 def test_a_link_that_logs_in_again_since_it_stopped_is_not_called_stopped(tmp_path: Path) -> None:

@@ -211,7 +211,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN).
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
-    `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such.
+    `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such; `backoff`
+    the least and the most seconds that a replica waits after a session that failed.
     `addresses`: where the server listens; `listens_only_at`: on which name or address alone.
     `replication`: how the plug-in that replicates is switched.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
@@ -227,6 +228,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     traces_kept: dict[str, str] = {}
     logins: dict[str, list[str]] = {}
     pauses: dict[str, str] = {}
+    backoff: dict[str, list[str]] = {}
     unreadable = 0
     for kind, entry in known:
         suffix = suffix_of(entry)
@@ -244,6 +246,9 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
                 cleaning[suffix or ""] = tasks
             if re.fullmatch("[0-9]{1,9}", kept := entry.text("nsDS5ReplicaPurgeDelay") or ""):
                 traces_kept[suffix or ""] = kept
+            waits = [entry.text(f"nsds5ReplicaBackoff{end}") or "" for end in ("Min", "Max")]
+            if any(re.fullmatch("[0-9]{1,9}", text) for text in waits):
+                backoff[suffix or ""] = [text if re.fullmatch("[0-9]{1,9}", text) else "" for text in waits]
         else:
             # The secret goes first: behind the `=` of `userPassword=x,cn=replica,...` nothing shows what x is.
             name = clean(entry.text("cn") or clean(entry.dn).split(",", 1)[0].partition("=")[2])
@@ -275,6 +280,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"traces_kept": traces_kept} if traces_kept else {}
     facts |= {"logins_allowed": logins} if logins else {}
     facts |= {"pauses": pauses} if pauses else {}
+    facts |= {"backoff": backoff} if backoff else {}
     stores = {
         clean(name).lower(): suffix
         for entry in entries

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from workbench.rules.assumptions import CLOCK_IN_UTC
-from workbench.rules.link_failures import SCHEDULE_CLOSED, LinkFailure
-from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
-from workbench.systems.ds389.rules.link_reasons import opens_at
+from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT, LinkFailure
+from workbench.systems.ds389.logged.link_fixes import Agreement, backing_off, fixes_of
+from workbench.systems.ds389.rules.link_reasons import cause_of, opens_at
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
@@ -28,7 +28,11 @@ _AGAIN_WITHIN, _REFUSED_WITHIN = timedelta(seconds=300), timedelta(seconds=60)
 
 def not_in_session(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
     """Why the agreement held no session when its server was read, if it was told to hold none then."""
-    return _out_of_schedule(case, shown, link, row) or _paused(case, shown, link, row)
+    return (
+        _out_of_schedule(case, shown, link, row)
+        or _paused(case, shown, link, row)
+        or _backs_off(case, shown, link, row)
+    )
 
 
 def goes_on(row: Row) -> bool:
@@ -101,6 +105,30 @@ def _paused(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | 
         SCHEDULE_CLOSED, f"{says}{until:%Y-%m-%d %H:%M} UTC", "waits between sessions", ended, "its last session ended",
         opens=until, evidence=({**status_shown(row), "pause": pause.total_seconds()},),
         fix=fixes_of(SCHEDULE_CLOSED, agreement),
+    )  # fmt: skip
+
+
+def _backs_off(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
+    """The same of one whose last session broke off, where its server was told to wait long before it tries again."""
+    cause = cause_of(row.get("status"), row.get("transport"))
+    if cause is None or cause.reason not in TRANSIENT:
+        return None
+    mine = [one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier)]
+    told = [texts for one in mine if (texts := one.facts.get("backoff", {}).get(link.suffix or ""))]
+    least = timedelta(seconds=max((int(low) for low, _ in told if low), default=0))
+    most = max(least, timedelta(seconds=max((int(high) for _, high in told if high), default=300)))
+    read = max(filter(None, _times(mine, row)), default=None)
+    tried = max(filter(None, (row.get("started_at"), row.get("ended_at"))), default=None)
+    if least < _LONG_PAUSE or not (read and tried) or read >= tried + most:
+        return None
+    agreement = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
+    says = (
+        f"its last session broke off, and {link.supplier} waits {least.total_seconds():,.0f} to {most.total_seconds():,.0f} s "
+        f"before it tries again (nsds5ReplicaBackoffMin, nsds5ReplicaBackoffMax): not before {tried + least:%Y-%m-%d %H:%M} UTC"
+    )
+    return LinkFailure(
+        SCHEDULE_CLOSED, says, "waits before it tries again", tried, "its last session broke off", opens=tried + least,
+        evidence=(status_shown(row),), fix=backing_off(agreement),
     )  # fmt: skip
 
 
