@@ -23,6 +23,10 @@ GENERAL: Mapping[str, Code] = {
         "an origin has no server and no link leads to one in the last snapshot, although every linked server was collected",
         (INFO, WARNING),
     ),
+    "SUPPLIER_NOT_COLLECTED": Code(
+        "changes of an origin arrive, and nothing was collected of the server that makes them; no link leads to it",
+        (WARNING,),
+    ),
     "CLOCK_AHEAD": Code(
         "positions lie in the future of the server that took them, or clocks disagree beyond the limit",
         (INFO, WARNING, ERROR),

@@ -25,6 +25,13 @@ from workbench.diagnosing.situation import Situation, replica_in
 from workbench.diagnosing.stuck_servers import reinit_required
 from workbench.diagnosing.thrown_away import changes_thrown_away
 from workbench.diagnosing.unrelated import unrelated_data
+from workbench.diagnosing.unseen_suppliers import (
+    absent_origins,
+    claims_of,
+    element_of,
+    supplier_not_collected,
+    unseen_suppliers,
+)
 from workbench.fleet.topology import Replica, Row, Topology
 from workbench.model import (
     GENERATION,
@@ -43,7 +50,6 @@ from workbench.model import (
 )
 from workbench.rules.sending import SEND
 from workbench.rules.vectors import last
-from workbench.systems import format_with
 
 WAITS = timedelta(seconds=300)
 """Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""
@@ -64,7 +70,7 @@ def duplicate_origin(situation: Situation) -> Iterator[Finding]:
         if one.origin:
             used.setdefault((one.suffix, one.origin), []).append(one.server)
     addresses: dict[tuple[str | None, str], dict[str, Row]] = {}
-    for row in _claims(situation):
+    for row in claims_of(situation):
         address = (row["url"] or "").partition("://")[2].strip("/").lower()
         if address:
             addresses.setdefault((row["suffix"], row["origin"]), {}).setdefault(address, row)
@@ -80,7 +86,7 @@ def duplicate_origin(situation: Situation) -> Iterator[Finding]:
                 server=servers[0] if servers else None,
                 origin=origin,
                 suffix=suffix,
-                evidence=first_few(_element(row) for _, row in sorted(places.items())),
+                evidence=first_few(element_of(row) for _, row in sorted(places.items())),
                 fix=(
                     step(
                         f"find out whether two servers use it; if so, give one of them another origin and "
@@ -141,7 +147,7 @@ def _used_by_several(
                     for row in found.first
                     if row["what"] == "clash" and found.server < found.other
                 ),
-                *(_element(row) for _, row in sorted(places.items())),
+                *(element_of(row) for _, row in sorted(places.items())),
             ]
         ),
         root=f"servers {who} make changes as one origin, {origin}: positions do not tell which of its changes are missing",
@@ -166,35 +172,17 @@ def _begins(situation: Situation, one: Replica, origin: str) -> str:
 def dead_origin(situation: Situation) -> Iterator[Finding]:
     """Origins in vectors that no collected server has and no link leads to, where nothing is left that was not collected."""
     shown = situation.topology
-    telling = {one.server for one in situation.inputs if format_with(one.kind).tells_links}
-    links = situation.statuses()
-    for suffix in sorted({one.suffix for one in shown.replicas}, key=lambda suffix: suffix or ""):
-        # A server of which only a log was collected, or that was down, may be any origin of any suffix.
-        mine = [one for one in shown.replicas if one.suffix == suffix or (one.suffix is None and not one.claims)]
-        led = [link for link in shown.links if link.suffix == suffix]
-        there = {one.server for one in mine if one.claims}
-        # Of a server that keeps no log no link can lead on; of all others the links have to be known.
-        known = all(
-            one.claims
-            and (not one.keeps_log or one.server in telling or any(link.supplier == one.server for link in led))
-            for one in mine
-        )
-        # Who makes the changes of a read-only server is told by links to it alone: where only such were collected, anybody may.
-        # Where all do, one of which nobody knows as whom makes the changes of any.
-        made_here = (all if shown.pulling else any)(one.origin for one in mine)
-        if not known or not made_here or shown.down - there or any(link.consumer not in there for link in led):
-            continue
-        alive = {one.origin for one in mine} | {
-            row["consumer_origin"] for key, row in links.items() if key[1] == suffix and "consumer_origin" in row
-        }
-        claimed: dict[str, list[Row]] = {}
-        for row in _claims(situation):
-            if row["suffix"] == suffix and row["origin"] not in alive:
-                claimed.setdefault(row["origin"], []).append(row)
-        for origin, rows in sorted(claimed.items()):
+    lives = {(heard.absent.suffix, heard.absent.origin) for heard in unseen_suppliers(situation)}
+    for absent in absent_origins(situation):
+        suffix, origin, rows = absent.suffix, absent.origin, absent.rows
+        if (suffix, origin) not in lives:
             servers = sorted({row["server"] for row in rows})
             most = max(
-                (one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log),
+                (
+                    one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0)
+                    for one in absent.replicas
+                    if one.log
+                ),
                 default=0,
             )
             held = f"the fullest log still has {counted(most)} of it" if most else "no log holds a change of it"
@@ -202,12 +190,12 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "DEAD_ORIGIN",
                 "info" if shown.pulling else "warning",
-                f"origin {origin} stands in the vector of {', '.join(servers)}, but no server makes changes as it and no "
-                f"link leads to one{left}",
+                f"origin {origin} stands in the vector of {', '.join(servers)}, but no collected server makes changes as it "
+                f"and no link leads to one{left}",
                 origin=origin,
                 suffix=suffix,
                 items=tuple(sorted({shown.system.show(row["max"]) for row in rows if row["max"]})),
-                evidence=first_few(map(_element, rows)),
+                evidence=first_few(map(element_of, rows)),
                 fix=(_GOES_BY_ITSELF,) if shown.pulling else (_CLEAN, *_by_filling(shown, suffix, servers)),
             )
 
@@ -230,7 +218,7 @@ _GOES_BY_ITSELF = step(
     "a server that was not collected, and is to come back, must come before it is forgotten",
 )
 _CLEAN = step(
-    "clean the origin, after every server has all of its changes",
+    "clean the origin if nobody runs its server any more, after every server has all of its changes",
     "a dead origin stays in every vector, and its last record may hold up trimming",
     "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` tells who would",
 )
@@ -245,7 +233,7 @@ def clock_ahead(situation: Situation) -> Iterator[Finding]:
     shown = situation.topology
     if not shown.system.clock_levels:
         return
-    rows = [row for row in _claims(situation) if row["max"]]
+    rows = [row for row in claims_of(situation) if row["max"]]
     times: dict[tuple[str, str | None, str], Row] = {}
     for row in rows:
         if row["modified_at"]:
@@ -306,23 +294,6 @@ def _earlier(
 ) -> None:
     if key not in times or at < times[key]["at"]:
         times[key] = {"server": row["server"], "file": row["file"], "offset": row["offset"], "at": at}
-
-
-def _claims(situation: Situation) -> list[Row]:
-    """The elements of which the servers' vectors are made: malformed ones, and those of an older export, are not."""
-    vectors = {(one.server, one.suffix): one.vector for one in situation.topology.replicas}
-    return [
-        row
-        for row in situation.case.arrow("vectors").to_pylist()
-        if row["snapshot"] == situation.topology.snapshot
-        and row["kind"] == "server"
-        and not row["problem"]
-        and row["origin"] in vectors.get((row["server"], row["suffix"]), ())
-    ]
-
-
-def _element(row: Row) -> dict[str, Any]:
-    return {key: row[key] for key in ("server", "file", "offset", "raw")}
 
 
 def link_disabled(situation: Situation) -> Iterator[Finding]:
@@ -502,7 +473,7 @@ def unreadable_input(situation: Situation) -> Iterator[Finding]:
 
 DETECTORS: Detectors = {
     GENERATION: (unrelated_data,),
-    IDENTITY: (duplicate_origin, dead_origin, clock_ahead),
+    IDENTITY: (duplicate_origin, dead_origin, supplier_not_collected, clock_ahead),
     ROLLBACK: (losses.rolled_back, losses.own_changes_hidden),
     HOLES: (
         losses.missed_change,

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
+from workbench.diagnosing.before_replacing import restart_after_filling, with_what_goes
 from workbench.diagnosing.by_entry import judged_by_entry, pulls
 from workbench.diagnosing.by_stream import REFUSED, judged_by_stream
 from workbench.diagnosing.causes import name_causes
@@ -39,7 +40,7 @@ from workbench.engine.positions import place
 from workbench.engine.reading import read_part
 from workbench.fleet.history import moment_of
 from workbench.fleet.timeline import Timeline
-from workbench.fleet.topology import VECTOR, Link, Replica, Topology, not_collected, topology
+from workbench.fleet.topology import VECTOR, Link, Replica, Topology, topology
 from workbench.model import SEVERITIES, Finding, Problem, counted
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, Talk, plan
 
@@ -104,7 +105,7 @@ def diagnose(
             *(replica_rows(judged.streams) if judged.streams else ()),
         ],
         "links": [_link(link) for link in shown.links],
-        "not_collected": not_collected(shown),
+        "not_collected": situation.all_not_collected,
         "pairs": pairs,
         **{name: rows[:limit] for name, rows in lists.items()},
         "findings": with_servers([_finding(one) for one in findings]),
@@ -162,7 +163,7 @@ def _detected(
     sources = judged.streams.sources if judged.streams else {}
     found = on_furthest(with_sources(detected(situation), sources), judged.tiers)
     said = restart_before_filling(situation, in_precedence(found, situation.topology.links))
-    return situation, sorted(said, key=_rank)
+    return situation, sorted(restart_after_filling(with_what_goes(situation, said)), key=_rank)
 
 
 def case_at(case: Case, as_of: str | None) -> Case:

@@ -10,6 +10,7 @@ from workbench.diagnosing.behind_links import failing_suppliers, held_without_an
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
 from workbench.diagnosing.passing_over import passed_over
 from workbench.diagnosing.restart_order import before_start, saved_first
+from workbench.diagnosing.without_record import no_record, without_record
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import (
@@ -207,7 +208,7 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
         return "nothing waits behind it yet"
     many = f"{waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it"
     if not pair["to_send"]:
-        return f"{many}, and the collected log of {link.supplier} has no record for a session to begin at"
+        return f"{many}, and {no_record(situation, link.supplier, link.suffix)}"
     age = f", the oldest for {time_passed(oldest)}" if oldest else ""
     growing = ", and more have come since the snapshot before" if _grows(situation, link, pair) else ""
     return f"{many}{age}{growing}{_on_other_ways(situation, pair, waiting > 1)}"
@@ -511,6 +512,8 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do {f', {word} '.join(told)}",
             f"{arrives} as soon as {which} {'runs' if each else 'run'}{through}",
         )
+    if failing and (without := without_record(situation, row, failing)):
+        return without
     if failing:
         return step(
             f"do what LINK_FAILING says on {_listed(failing, 'or')}",

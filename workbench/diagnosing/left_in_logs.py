@@ -199,6 +199,15 @@ def gone_with_the_data(situation: Situation, server: str | None, suffix: str | N
     return [situation.topology.system.show(key) for key in sorted(found)]
 
 
+def make_again(server: str | None, gone: Sequence[str]) -> Mapping[str, Any]:
+    """What to do about such changes."""
+    ends = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
+    return step(
+        f"make {counted(len(gone))} of {server} again on another supplier, if still right: {ends}",
+        f"the access log of {server} names operation and entry of each, and no other collected server has them",
+    )
+
+
 def _suffix_of(target: str | None, suffix: str | None) -> str | None:
     """The suffix, if an entry of that name is in it."""
     return suffix if suffix is None or target == suffix or (target or "").endswith(f",{suffix}") else None

@@ -42,7 +42,8 @@ KEYS: Mapping[str, str] = {
     "not_collected": "servers that there are, and of which the last snapshot does not tell what they have seen",
     "not_collected[].server": "name of the server, or where a link leads",
     "not_collected[].suffix": "suffix or domain; null: all of them",
-    "not_collected[].why": "down (it could not be read), no_vector (neither vector nor log), not_collected (links lead there), "
+    "not_collected[].why": "down (it could not be read), no_vector (neither vector nor log), not_collected (links lead there, "
+    "or changes come from there), "
     "not_all (links lead there, and of these addresses at least one is of a server that was not collected)",
     "pairs": "every two servers of one suffix that have a vector, linked or not: the session that they would hold now",
     "pairs[].supplier": "server that would send",

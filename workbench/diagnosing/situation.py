@@ -17,6 +17,7 @@ from workbench.collected.links import ASKS, address_in, not_deleted
 from workbench.diagnosing.closed_ways import LinkedPairs
 from workbench.diagnosing.floors import Floors, floors_of
 from workbench.diagnosing.thrown_away import ThrownAway, thrown_away
+from workbench.diagnosing.unseen_suppliers import unseen_rows
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
@@ -66,7 +67,12 @@ class Situation:
 
     def not_collected(self, suffix: str | None) -> list[str]:
         """The servers of a suffix, or their addresses, of which nothing tells what they have seen."""
-        return [row["server"] for row in not_collected(self.topology) if row["suffix"] in (None, suffix)]
+        return [row["server"] for row in self.all_not_collected if row["suffix"] in (None, suffix)]
+
+    @cached_property
+    def all_not_collected(self) -> list[dict[str, Any]]:
+        """The rows of `not_collected`, with the suppliers of which nothing but their changes tells."""
+        return [*not_collected(self.topology), *unseen_rows(self)]
 
     @cached_property
     def without_data(self) -> Mapping[tuple[str, str | None], bool]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.left_in_logs import save_first
+from workbench.diagnosing.left_in_logs import gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.model import Finding, counted, first_few, listed, step
 
@@ -94,6 +94,9 @@ def _not_filled(
     left = waiting[least[0]] if least else 0
     behind = f"; {_still_waiting(least, left)}: let these arrive first" if left else ""
     others = [name for name in generations if name != server]
+    gone = gone_with_the_data(situation, server, suffix)
+    lost = f"{counted(len(gone))} of {server} went with its data, and no other collected server has " if gone else ""
+    lost += ("it" if len(gone) == 1 else "them") if gone else ""
     return Finding(
         "UNRELATED_DATA",
         "error",
@@ -102,12 +105,13 @@ def _not_filled(
         server=server,
         suffix=suffix,
         evidence=_beginnings(server, generations),
-        root=f"server {server} has no entries: it has to be filled",
+        root=f"server {server} has no entries: it has to be filled{'; ' if lost else ''}{lost}",
         fix=(
             *([kept[1]] if (kept := save_first(situation.verdicts, server, suffix)) else []),
+            *([make_again(server, gone)] if gone else []),
             step(
                 f"{refill} {server} from {source}",
-                f"{'no entry' if kept else 'nothing'} is lost by it: it shows none{behind}",
+                f"{'no entry' if kept or gone else 'nothing'} is lost by it: it shows none{behind}",
                 f"first copy the database folder of {server}: its changelog may hold changes that no other server has",
             ),
         ),

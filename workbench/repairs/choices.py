@@ -40,13 +40,17 @@ def choices(situation: Situation, findings: Sequence[Finding], suffix: str | Non
     if not mine:
         return []
     empty = [one for one in mine if one.server and situation.has_no_entries(one.server, suffix)]
-    said = [f"{one.root}: {one.fix[0]['repair']}; {one.fix[0]['why']}" for one in empty]
+    said = [f"{one.root}: {_steps(one)}" for one in empty]
     if not (mine := [one for one in mine if one not in empty]):
         return said
     said += [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
     for choice in _choices(situation, suffix, mine):
         said.append(_told(choice, situation.topology.system.refill))
     return said
+
+
+def _steps(found: Finding) -> str:
+    return "; then ".join(f"{fix['repair']}; {fix['why']}" for fix in found.fix)
 
 
 def _choices(situation: Situation, suffix: str | None, findings: Sequence[Finding]) -> Iterator[Choice]:

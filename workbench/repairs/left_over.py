@@ -15,17 +15,21 @@ from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_DISABLED, LINK_FAILING
 from workbench.diagnosing.left_in_logs import gone_with_the_data
 from workbench.diagnosing.situation import Situation
+from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.fleet.topology import Topology
 from workbench.model import Finding, counted, listed
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
+from workbench.repairs.cut_off import cut_off
 from workbench.repairs.plans import DEAD, HIDDEN, MISSED, PENDING, Need, Step
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER
 from workbench.rules.link_failures import REFUSED
+from workbench.rules.mending import Model
 
 SEVERE = ("warning", "error")
 STRANDED, APPLY_RETRY_LOOP = "STRANDED_CHANGE", "APPLY_RETRY_LOOP"
 WAITING_FOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
 """Codes of findings that say why nothing arrives at a server."""
+ANCHORS = ("ANCHOR_MISSING", "ANCHOR_PURGED")
 SHARED_HOST = "BROKEN_VECTOR"
 CANNOT_SERVE = "CHANGELOG_RECREATED"
 """Of weight because consumers of the server wait for what its changelog no longer has."""
@@ -42,6 +46,7 @@ class Taken:
     before    (server, suffix) -> what is missing and pending there now; `after`: when all is done
     unlike    (server, suffix) -> how many of its entries still differ from those of others when all is done, and how many do now
     own       (server, suffix) -> how many entries have values there that others do not show
+    models    suffix -> its servers when all is done
     """
 
     chosen: Sequence[tuple[Need, str]]
@@ -54,6 +59,7 @@ class Taken:
     mends: Mapping[str, Collection[str]]
     unlike: Mapping[tuple[str, str | None], tuple[int, int]] = field(default_factory=dict)
     own: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
+    models: Mapping[str | None, Model] = field(default_factory=dict)
 
 
 def filled_by(steps: Iterable[Step]) -> set[str]:
@@ -69,7 +75,7 @@ def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> li
         if one.severity not in SEVERE or one.overruled_by or _told(one, taken) or _mended(one, shown, taken):
             continue
         where = one.link or one.server or (f"origin {one.origin}" if one.origin else "")
-        places = lines.setdefault((one.code, _reason(one, taken)), [])
+        places = lines.setdefault((one.code, _reason(one, shown, taken)), [])
         if where and where not in places:
             places.append(where)
     return [
@@ -89,7 +95,7 @@ def to_be_made_again(situation: Situation, steps: Iterable[Step]) -> list[str]:
     ]
 
 
-def _reason(one: Finding, taken: Taken) -> str:
+def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
     saved = _saving(one, taken)
     if one.code == STRANDED and saved:
         keys = ", ".join(step.key for step in saved)
@@ -99,6 +105,11 @@ def _reason(one: Finding, taken: Taken) -> str:
     if _throws_away(one, taken):
         return f"{one.server} is filled, which throws away what it alone shows in these entries: first save what of it is right"
     do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
+    if cut := _stays_cut_off(one, shown, taken):
+        return (
+            f"{cut} is filled from a server whose vector does not name the changes of {one.server}: no session over {one.link} "
+            f"can begin afterwards; initialise {cut} from {one.server}, or from a server whose vector names them, instead"
+        )
     left, now = taken.unlike.get((one.server or "", one.suffix), (0, 0))
     if one.code == ENTRIES_DIFFER and 0 < left < now:
         rest = "1 of these entries still differs" if left == 1 else f"{left:,} of these entries still differ"
@@ -152,7 +163,24 @@ def _keeping(one: Finding, taken: Taken) -> list[str]:
     cleaning = (
         step for step in taken.steps if one.suffix in (None, step.suffix) and one.origin == step.details.get("origin")
     )
-    return sorted({name for step in cleaning for name in step.details.get("kept", ())}) if one.code == DEAD else []
+    cleaned = one.code in (DEAD, SUPPLIER_NOT_COLLECTED)
+    return sorted({name for step in cleaning for name in step.details.get("kept", ())}) if cleaned else []
+
+
+def _stays_cut_off(one: Finding, shown: Topology, taken: Taken) -> str:
+    """The server that a step fills, and that gets nothing over the link of a finding on its record all the same; empty: none."""
+    if one.code not in ANCHORS:
+        return ""
+    links = (link for link in shown.links if (link.supplier, link.name) == (one.server, one.link))
+    filled = filled_by(taken.steps)
+    stays = (
+        link.consumer
+        for link in links
+        if link.consumer in filled
+        if one.suffix in (None, link.suffix)
+        if one.server in cut_off(taken.models.get(link.suffix), link.consumer or "")
+    )
+    return next(stays, None) or ""
 
 
 def _cleaned(one: Finding, taken: Taken) -> bool:
@@ -184,7 +212,7 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
         if one.code != ENTRIES_DIFFER and (_same(need, one) or alike):
             return True
         if one.code in taken.mends.get(way.split("-from-")[0], ()) and need.server in about:
-            return True
+            return not _stays_cut_off(one, shown, taken)
     if one.code == ENTRIES_DIFFER:
         return taken.unlike.get((one.server or "", one.suffix), (1, 1))[0] == 0
     if one.code == SHARED_HOST and _cleaned(one, taken):

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, SENDS_NOTHING, STOPPED_BECAUSE
-from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
+from workbench.diagnosing.arriving import (
+    ANSWERED_NOT_APPLIED,
+    INITIALISATION_RUNNING,
+    SENDS_NOTHING,
+    STOPPED_BECAUSE,
+)
+from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK, perhaps_restarted
 from workbench.diagnosing.failing_links import LINK_FAILING, busy_links
 from workbench.diagnosing.refusals import harmless, refused_at
 from workbench.fleet.topology import Link, Topology
@@ -195,8 +200,11 @@ def _drops(model: Model, lack: Lack) -> bool:
     return lot.origin in server.drops or lot.last in server.unapplied
 
 
-def dropped_said(model: Model, dropped: Collection[Lack], perhaps: Collection[str]) -> list[str]:
-    """What a plan says of changes that servers drop; `perhaps`: servers that may have been restarted since."""
+def dropped_said(
+    situation: Situation, findings: Sequence[Finding], suffix: str | None, model: Model, dropped: Collection[Lack]
+) -> list[str]:
+    """What a plan says of changes that servers drop: a restart has them take these, and breaks a filling off."""
+    perhaps, filling = perhaps_restarted(situation.verdicts.pending), told_of(INITIALISATION_RUNNING, findings, suffix)
     droppers = sorted(name for name, server in model.servers.items() if server.drops)
     unapplied = {lack for lack in dropped if not _drops_origin(model, lack) and _who_answered(model, lack)}
     found = _unapplied_said(model, unapplied)
@@ -206,9 +214,10 @@ def dropped_said(model: Model, dropped: Collection[Lack], perhaps: Collection[st
         who = name if name in droppers else ", ".join(droppers)
         drop = "drops" if name in droppers or len(droppers) == 1 else "drop"
         unless = " unless restarted since (its errors log ends too early to tell)" if name in perhaps else ""
+        after = f"once the filling of {who} has ended, " if filling & {name, *droppers} else ""
         found.append(
-            f"{count:,} {does} not arrive at {name}, for {who} {drop} {it}{unless}: restart {who}, as {CLEANED_ORIGIN_BACK} "
-            "says; no step of a plan does that"
+            f"{count:,} {does} not arrive at {name}, for {who} {drop} {it}{unless}: {after}restart {who}, as "
+            f"{CLEANED_ORIGIN_BACK} says; no step of a plan does that"
         )
     return found
 

@@ -18,10 +18,10 @@ from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.arriving import WITHOUT_DATA
 from workbench.diagnosing.diagnosis import case_at, situation_of
-from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK, perhaps_restarted
+from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.situation import Situation
-from workbench.fleet.topology import not_collected
+from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
 from workbench.repairs.left_over import Taken, filled_by, not_mended, to_be_made_again
@@ -189,7 +189,7 @@ class _Planned:
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         self.done[suffix] = view.model
         self._say(links_to_mend(self.situation.topology, self.findings, suffix, filled_by(self.steps[begun:])))
-        for need in self._needs(view):
+        for need in (x for x in self._needs(view) if x.code != SUPPLIER_NOT_COLLECTED):
             self.told.append(need)
             if _bare(need) in passed:
                 self.unmended += 1
@@ -216,7 +216,8 @@ class _Planned:
         before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
         unlike = all_unlike(self.situation, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
-        taken = Taken(*found, before, after, self.repairs.mends, unlike, of_their_own(self.situation, before))
+        own = of_their_own(self.situation, before)
+        taken = Taken(*found, before, after, self.repairs.mends, unlike, own, self.done)
         left = not_mended(self.findings, self.situation.topology, taken)
         return (*left, *to_be_made_again(self.situation, self.steps))
 
@@ -308,10 +309,9 @@ class _Planned:
             waits[name] -= sum(row["count"] for row in self._stuck((name, suffix)))
         for name, count in arriving(self.situation, model, running, suffix, waits):
             self.open += arrival_notes(self.situation, count, name, suffix)
-
         self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
         self.dropped = dropped_of(model)
-        self.open += dropped_said(model, self.dropped, perhaps_restarted(self.situation.verdicts.pending))
+        self.open += dropped_said(self.situation, self.findings, suffix, model, self.dropped)
         self.unmended += bool(self.dropped)
         self.dropped_origins |= {(suffix, model.lots[lack.lot].origin) for lack in self.dropped}
 
@@ -399,10 +399,10 @@ class _Planned:
             waits = {now.lots[lack.lot].origin for lack in mine}
             if code != PENDING or not on_their_way(self.situation, now, server, view.suffix, waits):
                 needs.append(Need(code, view.suffix, server, lacks=frozenset(mine)))
-        for one in view.about(DEAD):
+        for one in view.about(DEAD, SUPPLIER_NOT_COLLECTED):
             # Where servers forget such an origin by themselves, the finding says so, and asks for nothing.
             if one.severity != "info" and any(one.origin in server.vector for server in now.servers.values()):
-                needs.append(Need(DEAD, view.suffix, origin=one.origin))
+                needs.append(Need(one.code, view.suffix, origin=one.origin))
         links = {(x.supplier, x.name, x.suffix): x for x in view.situation.topology.links}
         for one in view.about(DISABLED):
             link = links.get((one.server or "", one.link or "", view.suffix))
@@ -461,7 +461,7 @@ class _Planned:
     def _mended(self, view: View, need: Need) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
-        for draft in self.repairs.drafts(view, need):
+        for draft in self.repairs.drafts(view, need, self.ways):
             self.proposed.add(draft.way)
             result, after, course = _tried(view, need, draft)
             if after is not None and course.proven and (why := self._leaves(view, need, after)):
@@ -538,7 +538,7 @@ class _Planned:
             tuple(self.repairs.checks(servers)) if self.steps else (),
             self.repairs.ending,
             self._left(),
-            tuple(sorted({row["server"] for row in not_collected(self.situation.topology)})),
+            tuple(sorted({row["server"] for row in self.situation.all_not_collected})),
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -256,7 +256,11 @@ class Need:
 
 @dataclass(frozen=True)
 class Draft:
-    """A way to mend a need, before it was tried. `refused` says why it must not be gone, whatever it would achieve."""
+    """A way to mend a need, before it was tried.
+
+    refused  why it must not be gone, whatever it would achieve
+    unasked  why it is refused unless a person asks for it by name
+    """
 
     way: str
     says: str
@@ -265,6 +269,7 @@ class Draft:
     downtime: str = ""
     costs: str = ""
     refused: str = ""
+    unasked: str = ""
 
 
 @dataclass(frozen=True)
@@ -317,10 +322,12 @@ class Repairs:
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
     weighed: Callable[[View, Need, Draft], Draft] = lambda view, need, draft: draft
 
-    def drafts(self, view: View, need: Need) -> Iterator[Draft]:
-        """All ways in which the need could be mended, the gentlest first."""
+    def drafts(self, view: View, need: Need, asked: Collection[str] = ()) -> Iterator[Draft]:
+        """All ways in which the need could be mended, the gentlest first; `asked`: those that a person asked for by name."""
         for repair in self.ladder:
             for draft in repair.propose(view, need):
+                if draft.unasked and draft.way not in asked:
+                    draft = replace(draft, refused="; ".join(filter(None, (draft.refused, draft.unasked))))
                 yield self.weighed(view, need, draft)
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
 from workbench.diagnosing.stuck_servers import to_be_filled
+from workbench.diagnosing.without_record import keeps_none
 from workbench.fleet.topology import not_collected
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
@@ -104,7 +105,7 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "ANCHOR_MISSING" if row["anchor_class"] == MISSING else "ANCHOR_PURGED",
             "info" if moment else "warning" if others else "error",
-            _sentence(row, told, others),
+            _sentence(situation, row, told, others),
             server=row["supplier"],
             link=row["link"],
             origin=situation.topology.system.origin_of(row["anchor"]),
@@ -115,8 +116,7 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             assumes=(LOG_BEGINS_AT_FIRST_RECORD,) if row["anchor_class_assumed"] else (),
             root=""
             if moment or others
-            else f"nothing goes from {row['supplier']} to {listed(names)}: the record to begin at {_why(row)} the changelog of "
-            f"{row['supplier']}",
+            else f"nothing goes from {row['supplier']} to {listed(names)}: {_begins_at(situation, row)}",
         )
 
 
@@ -165,11 +165,22 @@ def _why(row: Row) -> str:
     return "is missing in" if row["anchor_class"] == MISSING else "is no longer in"
 
 
-def _sentence(row: Row, told: _Lines, others: list[str]) -> str:
+def _begins_at(situation: Situation, row: Row) -> str:
+    if keeps_none(situation, row["supplier"], row["suffix"]):
+        return f"{row['supplier']} keeps no changelog"
+    return f"the record to begin at {_why(row)} the changelog of {row['supplier']}"
+
+
+def _sentence(situation: Situation, row: Row, told: _Lines, others: list[str]) -> str:
     why = _why(row)
     assumed = " (assumed: the changelog does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
     logged = f"; its log shows the same failure {told.failures:,} times" if told.failures else ""
     way = f"; {', '.join(others)} can still serve {row['consumer']}" if others else ""
+    if keeps_none(situation, row["supplier"], row["suffix"]):
+        return (
+            f"{row['supplier']} can send nothing to {row['consumer']}: it keeps no changelog (nsDS5Flags is 0), and the session "
+            f"would have to start at the record {row['anchor']}{logged}{way}"
+        )
     return (
         f"{row['supplier']} can send nothing to {row['consumer']}: the record {row['anchor']}, at which the session has to "
         f"start, {why} its changelog{assumed}{logged}{way}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, save_first
+from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, counted, listed, step
@@ -177,11 +177,7 @@ def _running(
 def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
     """The same with the changes that only the changelog of the server still has, or only its log of operations tells of."""
     if gone := gone_with_the_data(situation, found.server, found.suffix):
-        ends = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
-        again = step(
-            f"make {counted(len(gone))} of {found.server} again on another supplier, if still right: {ends}",
-            f"the access log of {found.server} names operation and entry of each, and no other collected server has them",
-        )
+        ends, again = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}", make_again(found.server, gone)
         found = replace(
             found,
             summary=f"{found.summary}; its access log shows {counted(len(gone))}, {ends}, that no other collected server "

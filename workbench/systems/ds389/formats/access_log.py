@@ -35,6 +35,7 @@ from workbench.systems.ds389.formats.access_operations import (
     nibbles,
 )
 from workbench.systems.ds389.formats.acknowledged import Acknowledged, received_csn
+from workbench.systems.ds389.formats.agreement_deletions import deletion, deletions
 from workbench.systems.ds389.formats.log_kinds import STAMP, is_title, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, stands
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
@@ -98,6 +99,8 @@ class AccessLogReader:
         self._acknowledged.seen(facts["by_origin"])
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}
+        if unlinked := [*filter(None, batch.unlinked), *deletions(lines)]:
+            facts = {**facts, "unlinked": unlinked}
         if filling := self._filled(batch.filling, piece.ended):
             facts = {**facts, "filling": filling}
         tables = {"applied": applied} if applied.num_rows else {}
@@ -261,6 +264,8 @@ class AccessLogReader:
                     requests.append((offset, conn, op))
                     if target == "cn=config" and word == "MODIFY" and at != NO_TIME:
                         batch.settings.append(at)
+                    if word == "DELETE":
+                        batch.unlinked.append(deletion(at, target))
                     batch.targets.append(target)
             elif word == "CONNECTION":
                 events.append((offset, conn, CONNECT))

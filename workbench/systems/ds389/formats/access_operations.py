@@ -56,6 +56,7 @@ class Batch:
     settings  when the server's settings were changed (JSON forms; of the text form it is read with the lines)
     internal  finished rows of the server's own operations (logged at access log level 4 only)
     filling   when entries of a total update came
+    unlinked  the agreements that were deleted (JSON forms), as `deletion` tells them
     """
 
     events: Column = field(default_factory=lambda: np.zeros((0, 3), np.int64))
@@ -75,11 +76,13 @@ class Batch:
     internal: list[dict[str, Any]] = field(default_factory=list)
     settings: list[int] = field(default_factory=list)
     filling: list[int] = field(default_factory=list)
+    unlinked: list[str] = field(default_factory=list)
 
     def merged(self, other: Batch) -> Batch:
         """Both in the order of their lines: of a piece with lines of two forms."""
         both = Batch(internal=[*self.internal, *other.internal], settings=[*self.settings, *other.settings])
         both.filling = [*self.filling, *other.filling]
+        both.unlinked = [*self.unlinked, *other.unlinked]
         both.events = np.concatenate((self.events, other.events))
         both.events = both.events[np.argsort(both.events[:, 0], kind="stable")]
         order = np.argsort(np.concatenate((self.request_offset, other.request_offset)), kind="stable")

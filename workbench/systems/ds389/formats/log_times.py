@@ -162,10 +162,11 @@ def time_facts(times: Column) -> dict[str, Any]:
     known = times[times != NO_TIME]
     if not len(known):
         return {}
-    return {"time": {"min": _iso(int(known.min())), "max": _iso(int(known.max()))}}
+    return {"time": {"min": iso_time(int(known.min())), "max": iso_time(int(known.max()))}}
 
 
-def _iso(microseconds: int) -> str:
+def iso_time(microseconds: int) -> str:
+    """The moment as text, in UTC."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
     except OverflowError:  # the zone moves 31/Dec/9999 into a year that no calendar has

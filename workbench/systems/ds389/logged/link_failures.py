@@ -44,6 +44,7 @@ from workbench.systems.ds389.logged.closed_links import fails_still, goes_on, no
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, last_start, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
+from workbench.systems.ds389.logged.read_only_suppliers import feeding_too, makes_all, makes_changes
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
     LOGIN_NOTES_SAY,
@@ -504,6 +505,7 @@ def _told(
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(consumer and consumer.claims),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
+        fed_by=feeding_too(shown, link), makes_all=makes_all(shown, link), consumer_writes=makes_changes(shown, link),
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

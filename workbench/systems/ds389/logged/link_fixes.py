@@ -28,6 +28,7 @@ from workbench.rules.link_failures import (
     UNREACHABLE,
     WRONG_SUFFIX,
 )
+from workbench.systems.ds389.logged.read_only_suppliers import of_read_only
 from workbench.systems.ds389.logged.refusals import DATABASE_FULL
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 
@@ -61,6 +62,9 @@ class Agreement:
     stopped     the agreement tries no more until somebody acts
     itself      it leads to its own supplier
     plain       it asks for no encryption
+    fed_by      the other servers with a changelog whose agreements to the consumer are on
+    makes_all   no other server than the consumer makes changes
+    consumer_writes  the consumer makes changes itself
     """
 
     name: str
@@ -88,6 +92,9 @@ class Agreement:
     replicates: bool = False
     schema: bool = False
     guessed: bool = False
+    fed_by: tuple[str, ...] = ()
+    makes_all: bool = False
+    consumer_writes: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -179,13 +186,9 @@ def initialise(supplier: str, suffix: str, name: str) -> str:
 
 
 def _of_consumer(link: Agreement) -> tuple[Fix, ...]:
-    return (
-        step(
-            f"delete the agreement, {_run(link.supplier, 'repl-agmt', 'delete', '--suffix', link.suffix, link.name)}",
-            "a read-only consumer keeps no changelog, so there is nothing that it could send",
-            f"if {link.supplier} should be a supplier or a hub, make it one again instead, with the replica ID that it had",
-        ),
-    )
+    promote = _run(link.supplier, "replication", "promote", "--suffix", link.suffix, "--newrole", "hub")
+    delete = _run(link.supplier, "repl-agmt", "delete", "--suffix", link.suffix, link.name)
+    return of_read_only(link, promote, delete, initialise(link.supplier, link.suffix, link.name))
 
 
 def _to_itself(link: Agreement) -> tuple[Fix, ...]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
 from workbench.diagnosing.left_in_logs import left_in_log
+from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.model import counted, listed
+from workbench.repairs.cut_off import cut_off
 from workbench.repairs.obstacles import EMPTY, told_of
 from workbench.repairs.plans import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER, of_its_own
@@ -64,6 +66,7 @@ class Initialise:
 
         Whom that concerns only if clients write meanwhile, is filled only if it stays behind.
         """
+        draft = replace(draft, costs="; ".join(filter(None, (draft.costs, _cut_off(view, draft, server)))))
         if not any(link.supplier == server for link in view.model.links):
             return draft  # it feeds nobody
         drafts, filled, asked, left = [draft], {server}, {server}, set[str]()
@@ -207,6 +210,17 @@ class Initialise:
         )
 
 
+def _cut_off(view: View, draft: Draft, server: str) -> str:
+    """Who brings a server nothing more once it is filled so, as a cost; empty: nobody."""
+    effects = [effect for step in draft.steps for effect in step.effects]
+    cut = cut_off(achieved(view.model, effects)[1], server)
+    return (
+        f"nothing that {listed(cut)} {'writes' if len(cut) == 1 else 'write'} afterwards comes to {server}"
+        if cut
+        else ""
+    )
+
+
 def _kept(view: View, source: str, server: str) -> dict[str, str]:
     """Origin -> the last change that a server has and keeps as it is filled: by then its source has to have it."""
     model, show = view.model, view.situation.topology.system.show
@@ -339,9 +353,16 @@ class Clean:
     """Take a replica ID that no server has any more out of every RUV and changelog."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For a dead origin, once every server has its changes."""
+        """For a dead origin, once every server has its changes; for one whose server was not collected only if asked for."""
         if need.code == DEAD and need.origin is not None:
             yield cleaning(view, need.origin, force=False)
+        if need.code == SUPPLIER_NOT_COLLECTED and need.origin is not None:
+            draft = cleaning(view, need.origin, force=False)
+            yield replace(
+                draft,
+                unasked="a server that was not collected makes changes as it: clean it only if that server is gone for good, "
+                f"then plan with --for {need.origin} --way {draft.way}",
+            )
 
 
 def cleaning(view: View, rid: str, force: bool) -> Draft:
@@ -380,7 +401,8 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         on=on,
         suffix=view.suffix,
         says=f"{on} has every server take replica ID {rid} out of its RUV and changelog",
-        stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know",
+        stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know; nobody runs a "
+        f"server with replica ID {rid} any more, which you have to know: the plan cannot",
         expects=f"no RUV names {rid} any more{f', but for {listed([*here, *kept])}' if here or kept else ''}",
         risk="if a server still makes changes as it, these are lost; the task waits for servers that are down"
         if not force

@@ -1,0 +1,108 @@
+"""A supplier that lives and was not collected is not dead: cleaning its replica ID is chosen only if a person asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import BEGAN, of, stamp
+from entry_samples import answered
+from mesh_samples import case_of, claims, csn, elements, pair_of_servers, replica
+
+from workbench import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.planning import plan
+
+Files = dict[str, Any]
+DELETED = '{} conn=9 op=1 DEL dn="cn=s1-to-s3,cn=replica,cn=dc\\3Dexample\\2Cdc\\3Dcom,cn=mapping tree,cn=config"\n'
+LATER = '{} conn=10 op=0 BIND dn="cn=Directory Manager" method=128 version=3\n'
+
+
+def moved(rid: int, second: float) -> str:
+    when = int(BEGAN.timestamp() + second)
+    return f"nsruvReplicaLastModified: {{replica {rid} ldap://localhost.localdomain:3890{rid}}} {when:08x}\n"
+
+
+def feeding(*, log: bool = True, vector: bool = False, deleted: float | None = None, read: float = 60) -> Files:
+    """s3 feeds s1 and s2, and no link leads to it; its newest change reached s1 at 4 s. s3 was not collected."""
+    files: Files = pair_of_servers(4, 4)
+    spans = claims(r1=(0, 4), r2=(1, 2), r3=(0, 3))
+    for rid in (1, 2):
+        more = moved(1, 4) + (moved(3, 4) if vector else "")
+        files[f"s{rid}.replica.ldif"] = replica(rid, elements(spans)).rstrip("\n") + "\n" + more + "\n"
+    lines = (
+        "".join(answered(at + 1, f"uid=u{at},ou=people", csn(at, 3), replicated=True) for at in (2, 3)) if log else ""
+    )
+    lines += DELETED.format(stamp(deleted)) if deleted is not None else ""
+    files["s1.access.log"] = lines + LATER.format(stamp(read))
+    return files
+
+
+@pytest.mark.parametrize("by", ["log", "vector"])
+@pytest.mark.parametrize("deleted", [None, 2.5])
+def test_a_supplier_whose_changes_arrive_is_not_dead(by: str, deleted: float | None, tmp_path: Path) -> None:
+    case = case_of(tmp_path, feeding(log=by == "log", vector=by == "vector", deleted=deleted))
+    found, made = diagnose(case), plan(case)
+    assert not of("DEAD_ORIGIN", found["findings"]) and not made.steps
+    (unseen,) = of("SUPPLIER_NOT_COLLECTED", found["findings"])
+    assert (unseen["origin"], unseen["severity"], unseen["items"]) == ("3", "warning", [csn(3, 3)])
+    assert "(localhost.localdomain:38903) was not collected" in unseen["summary"]
+    assert "reached s1 at" in unseen["summary"] or by == "vector"
+    said = headline(found)
+    assert (
+        said.startswith("No change is known to be missing; ")
+        and "localhost.localdomain:38903 was not collected" in said
+    )
+    (course,) = made.courses
+    assert (course.way, course.chosen) == ("clean", False)
+    assert "clean it only if that server is gone for good, then plan with --for 3 --way clean" in course.refused
+    (left,) = made.left
+    assert "collect it, too" in left and "clean origin 3 only if that server is gone for good" in left
+    assert not made.unmended and made.unread == ("localhost.localdomain:38903",)
+
+
+def test_who_asks_for_it_gets_the_clean_with_what_has_to_be_known_before(tmp_path: Path) -> None:
+    made = plan(case_of(tmp_path, feeding()), only=["3"], ways=["clean"])
+    assert [step.key for step in made.steps] == ["1-clean-3"] and not made.left
+    assert "nobody runs a server with replica ID 3 any more" in made.steps[0].stands_on
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        feeding(deleted=5),  # a person took the link to it away, and nothing came since
+        feeding(read=8 * 86400),  # nothing came for long
+        feeding(log=False),  # nothing tells when its newest change came
+    ],
+    ids=["link deleted", "quiet", "untold"],
+)
+def test_an_origin_is_dead_if_its_link_was_deleted_and_nothing_came_since(files: Files, tmp_path: Path) -> None:
+    case = case_of(tmp_path, files)
+    found, made = diagnose(case)["findings"], plan(case)
+    (dead,) = of("DEAD_ORIGIN", found)
+    assert "no collected server makes changes as it" in dead["summary"] and not of("SUPPLIER_NOT_COLLECTED", found)
+    assert "if nobody runs its server any more" in dead["fix"][0]["repair"]
+    assert [step.key for step in made.steps] == ["1-clean-3"]
+    assert "nobody runs a server with replica ID 3 any more" in made.steps[0].stands_on
+
+
+def test_a_deleted_link_that_is_there_again_does_not_count(tmp_path: Path) -> None:
+    files = feeding(deleted=5)
+    files["s1.access.log"] = files["s1.access.log"].replace("cn=s1-to-s3", "cn=to-s2")
+    assert of("SUPPLIER_NOT_COLLECTED", diagnose(case_of(tmp_path, files))["findings"])
+
+
+def test_a_link_that_was_deleted_is_read_in_the_form_of_json_too(tmp_path: Path) -> None:
+    files = feeding(vector=True, log=False)
+    said = '{"local_time":"2024-03-24T10:30:0%d.000000000 +0000","operation":"%s","key":"1","conn_id":9,"op_id":%d%s}\n'
+    name = ',"target_dn":"cn=s1-to-s3,cn=replica,cn=dc\\\\3Dexample\\\\2Cdc\\\\3Dcom,cn=mapping tree,cn=config"'
+    files["s1.access.log"] = said % (0, "DELETE", 1, name) + said % (1, "UNBIND", 2, "")
+    assert of("DEAD_ORIGIN", diagnose(case_of(tmp_path, files))["findings"])
+
+
+def test_an_earlier_origin_of_a_collected_server_is_no_server_of_its_own(tmp_path: Path) -> None:
+    files = feeding()
+    for name in ("s1", "s2"):
+        files[f"{name}.replica.ldif"] = files[f"{name}.replica.ldif"].replace("localdomain:38903", "localdomain:38902")
+    assert of("DEAD_ORIGIN", diagnose(case_of(tmp_path, files))["findings"])

@@ -1,0 +1,76 @@
+"""What advice leaves unsaid: what only the server itself holds goes with its data, and a restart breaks a filling off.
+
+s2 misses a change of s1 and alone holds 3 of its own      "initialise s2 from s1" throws the 3 away
+s4 drops changes until it is restarted, and is being filled  "restart s4" breaks the filling off: s4 has no data then
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosing.arriving import INITIALISATION_RUNNING
+from workbench.diagnosing.left_in_logs import LOG_ONLY
+from workbench.model import Finding, counted, listed
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+_SAYS_SO = ("save", "throws away", "only {} holds", "are lost", "would lose")
+"""Words of advice that tells already what is lost by it."""
+
+
+def with_what_goes(situation: Situation, findings: Iterable[Finding]) -> list[Finding]:
+    """The findings; advice to initialise a server says which changes that server alone holds, if it does not yet."""
+    alone: dict[tuple[str, str | None], set[tuple[str, str]]] = {}
+    for row in situation.verdicts.stranded:
+        if not row.get(LOG_ONLY):
+            alone.setdefault((row["server"], row["suffix"]), set()).add((row["origin"], row["position"]))
+    least = "at least " if "stranded" in situation.verdicts.cut() else ""
+    found = list(findings)
+    for (server, suffix), changes in sorted(alone.items(), key=str):
+        fills = re.compile(rf"(?<!not )\b{situation.topology.system.refill} {re.escape(server)}(?![\w.-])")
+        them = "it" if len(changes) == 1 else "them"
+        goes = f"to {situation.topology.system.refill} {server} throws away {least}{counted(len(changes))} that only {server} "
+        goes += f"holds: save {them} first (STRANDED_CHANGE)"
+        for number, one in enumerate(found):
+            if one.suffix in (None, suffix):
+                fixes = tuple(_with(fix, goes) if _hides(fix, fills, server) else fix for fix in one.fix)
+                found[number] = replace(one, fix=fixes)
+    return found
+
+
+def restart_after_filling(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings; what advises to restart a server that is being filled says it for after that."""
+    found = list(findings)
+    running = {one.server for one in found if one.code == INITIALISATION_RUNNING and one.server}
+    for number, one in enumerate(found):
+        fixes = tuple(_later(fix, running) for fix in one.fix)
+        found[number] = replace(one, fix=fixes)
+    return found
+
+
+def _hides(fix: Mapping[str, Any], fills: re.Pattern[str], server: str) -> bool:
+    said = " ".join(filter(None, fix.values()))
+    return bool(fills.search(fix["repair"] or "")) and not any(words.format(server) in said for words in _SAYS_SO)
+
+
+def _with(fix: Mapping[str, Any], caution: str) -> Mapping[str, Any]:
+    return {**fix, "caution": "; ".join(filter(None, (fix["caution"], caution)))}
+
+
+def _later(fix: Mapping[str, Any], running: Iterable[str]) -> Mapping[str, Any]:
+    said = re.match(r"(?:then )?restart (.+?)(?:, (?:if|unless) |[:;(]|$)", fix["repair"] or "")
+    names = [
+        name for name in sorted(running) if said and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said[1])
+    ]
+    if not names:
+        return fix
+    them = listed(names)
+    after = {**fix, "repair": f"wait until {them} {'is' if len(names) == 1 else 'are'} filled ({INITIALISATION_RUNNING}), then "
+             f"{fix['repair']}"}  # fmt: skip
+    return _with(
+        after, f"a restart breaks the filling of {them} off, which {'has' if len(names) == 1 else 'have'} no data then"
+    )
