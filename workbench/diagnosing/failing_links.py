@@ -6,13 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.behind_links import failing_suppliers, held_without_anchor, lacked_behind
+from workbench.diagnosing.behind_links import (
+    count_behind,
+    failing_suppliers,
+    held_in_no_log,
+    lacked_behind,
+    without_record,
+)
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
-from workbench.diagnosing.passing_over import passed_over
+from workbench.diagnosing.passing_over import brought_in_part, passed_over
 from workbench.diagnosing.restart_order import before_start, saved_first
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import (
+    ANCHOR_LOST,
     BUSY,
     LOG_CLOSED,
     REFUSED,
@@ -58,11 +65,7 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             )
             alone = failure.reason in (BUSY, SCHEDULE_CLOSED)
             pair = {**pair, "to_send": lacked_behind(situation, pair, alone, without)}
-        waiting = (
-            sum(one["count"] for one in pair["to_send"].values()) or held_without_anchor(situation, pair)
-            if pair
-            else None
-        )
+        waiting = count_behind(situation, pair) if pair else None
         read = readings.get(link.supplier)
         oldest = _oldest(situation, pair, read or newest.get(link.supplier))
         if failure.reason == SCHEDULE_CLOSED and waiting == 0:
@@ -95,6 +98,8 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
 
 def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | None) -> tuple[Mapping[str, Any], ...]:
     """What mends a link; where its sessions would pass over changes for good, its consumer has to be filled all the same."""
+    if pair and failure.reason == ANCHOR_LOST and (elsewhere := without_record(pair)):
+        return (*_off_first(situation, link), *elsewhere, *failure.fix[1:])
     alone = lacked_behind(situation, pair, alone=True) if pair and link.consumer else {}
     hidden = sum(count for origin, count in passed_over(situation, pair).items() if origin in alone) if pair else 0
     if not hidden:
@@ -204,7 +209,7 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
             return f"how much waits behind it is not known, for no file says which server {link.address or 'its consumer'} is"
         return "how much waits behind it is not known, for one of its ends was not collected"
     if not waiting:
-        return "nothing waits behind it yet"
+        return held_in_no_log(situation, pair) or "nothing waits behind it yet"
     many = f"{waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it"
     if not pair["to_send"]:
         return f"{many}, and the collected log of {link.supplier} has no record for a session to begin at"
@@ -241,7 +246,7 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
     failing = failing_suppliers(situation, *to)
     ways = [[name for name in row["suppliers"] if name != pair["supplier"] and name not in failing] for row in waits]
-    if not waits or len(waits) < len(pair["to_send"]):
+    if not waits or len(waits) < len(pair["to_send"]) or any(brought_in_part(row) for row in waits):
         return ""
     if all(ways):
         return (

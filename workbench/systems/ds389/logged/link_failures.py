@@ -36,14 +36,13 @@ from workbench.rules.link_failures import (
     LinkFailure,
     LinkKey,
 )
-from workbench.rules.vectors import covers
-from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
 from workbench.systems.ds389.logged.closed_links import fails_still, goes_on, not_in_session, status_shown
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, last_start, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
+from workbench.systems.ds389.logged.lost_anchors import by_its_log
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
     LOGIN_NOTES_SAY,
@@ -54,6 +53,7 @@ from workbench.systems.ds389.logged.refusals import (
     of_data,
     reason_for_53,
     refused_by,
+    refused_no_more,
     said_at,
 )
 from workbench.systems.ds389.logged.replicas_off import link_begins, not_reached, off_at, replicas_off, statuses_of
@@ -468,6 +468,7 @@ def _told(
         elif consumer and consumer.claims:
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
+    cause = by_its_log(cause, link, logs, shown.links)
     if one.stopped and "stopped" not in cause.says:
         reason = UNKNOWN if cause.reason in TRANSIENT else cause.reason
         says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
@@ -554,11 +555,11 @@ def _refusing(
 ) -> Cause | None:
     """What the consumer answers to the change with which each session begins, if it does so again and again."""
     filled = filled_at(logs, consumer.server, consumer.suffix) if consumer and one.refusals else None
+    over = refused_no_more(case, shown, consumer, one.refusals, one.refused_at) if consumer and one.refusals else set()
     refused = {
-        (csn, error): count
-        for (csn, error), count in one.refusals.items()
-        if not (consumer and covers(consumer.vector, origin_of(csn), csn))
-        and not (filled and (at := one.refused_at.get((csn, error))) and at <= filled)
+        key: count
+        for key, count in one.refusals.items()
+        if key not in over and not (filled and (at := one.refused_at.get(key)) and at <= filled)
     }
     looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
     if not looping:
