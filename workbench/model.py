@@ -398,12 +398,14 @@ def counted(count: int, one: str = "change", several: str = "") -> str:
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
-def listed(names: Sequence[str], word: str = "and") -> str:
-    """Names as a sentence lists them.
+def listed(names: Sequence[str], word: str = "and", most: int | None = None) -> str:
+    """Names as a sentence lists them; of more than the most the first ones.
 
-    >>> listed(["s1"]), listed(["s1", "s2", "s3"]), listed(["s1", "s2"], "or")
-    ('s1', 's1, s2 and s3', 's1 or s2')
+    >>> listed(["s1"]), listed(["s1", "s2", "s3"]), listed(["s1", "s2"], "or"), listed(["s1", "s2", "s3"], most=1)
+    ('s1', 's1, s2 and s3', 's1 or s2', 's1 and 2 more')
     """
+    if most is not None and len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
     return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
+from workbench.diagnosing.closed_ways import in_no_log
+from workbench.model import counted, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND
 from workbench.rules.vectors import last
 
@@ -61,6 +65,23 @@ def _brought(situation: Situation, row: Row, without: Set[str]) -> tuple[int, st
     return most["count"], most["last"]
 
 
+def count_behind(situation: Situation, pair: Row) -> int:
+    """How many changes wait behind the link of a pair, as far as logs and vectors tell it."""
+    return sum(one["count"] for one in pair["to_send"].values()) or held_without_anchor(situation, pair)
+
+
+def told_of_anchor(pair: Row) -> tuple[Mapping[str, Any], ...]:
+    """What to do about a link whose sessions find no record to begin at, where a finding of its own says that of the pair."""
+    if pair["decision"] != ANCHOR_NOT_FOUND or not pair["anchor_class"]:
+        return ()
+    return (
+        step(
+            f"do what the finding on the record that {pair['link']} has to begin at says (ANCHOR_PURGED, ANCHOR_MISSING)",
+            f"the changelog of {pair['supplier']} can be read and lacks that record: a restart brings nothing",
+        ),
+    )
+
+
 def held_without_anchor(situation: Situation, pair: Row) -> int:
     """How many changes that a consumer waits for its supplier has, where a session would find no record to begin at.
 
@@ -77,6 +98,41 @@ def held_without_anchor(situation: Situation, pair: Row) -> int:
         if (last(supplier.vector, row["origin"]) or "") >= (typed(row["last"]) or row["last"])
         if not row["suppliers"]  # else others bring them
     )
+
+
+def held_in_no_log(situation: Situation, pair: Row) -> str:
+    """What a consumer waits for and its supplier has, in words, where no log has any of it and no other server sends it.
+
+    c made 5 changes, and was made a read-only consumer, which keeps no log, before it sent them: its access log shows them
+    """
+    if pair["to_send"]:
+        return ""
+    count = sum(
+        _held(situation, pair["supplier"], row)
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+        if in_no_log(row) == row["count"] and not (row["suppliers"] or row.get("through"))
+    )
+    them, has = "it" if count == 1 else "them", f"{pair['supplier']} has {counted(count)}"
+    return f"{has} that {pair['consumer']} waits for, and no collected changelog has {them}" if count else ""
+
+
+def _held(situation: Situation, server: str, row: Row) -> int:
+    """How many of the changes of a row a server has, as its vector, its log of operations or its entries show."""
+    replica, system, suffix = situation.replica(server, row["suffix"]), situation.topology.system, row["suffix"]
+    if replica is None:
+        return 0
+    first, end = (system.typed(row[key]) or row[key] for key in ("first", "last"))
+    if (last(replica.vector, row["origin"]) or "") >= end:
+        return int(row["count"])
+    within = (pc.field("origin") == row["origin"]) & (pc.field("position") >= first)
+    found: set[str] = set()
+    for table, where in (("applied", within & (pc.field("outcome") == "applied")), ("entry_states", within)):
+        rows = situation.rows(
+            table, ["position"], where, snapshot=situation.topology.snapshot, server=server, suffix=suffix
+        )
+        found |= {system.change_of(position) for batch in rows for position in batch["position"].to_pylist()}
+    return min(sum(first <= position <= end for position in found), int(row["count"]))
 
 
 def failing_suppliers(situation: Situation, consumer: str | None, suffix: str | None) -> frozenset[str]:

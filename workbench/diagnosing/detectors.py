@@ -32,7 +32,7 @@ from workbench.diagnosing.unseen_suppliers import (
     supplier_not_collected,
     unseen_suppliers,
 )
-from workbench.fleet.topology import Replica, Row, Topology
+from workbench.fleet.topology import Link, Replica, Row, Topology
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -317,10 +317,25 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
                 evidence=(_status(row),) if row else (),
                 fix=(
                     *([before] if before else []),
-                    leave_off(situation, link) or (_ALLOW if link.why else _switch_on(forget)),
+                    _unrelated_first(situation, link)
+                    or leave_off(situation, link)
+                    or (_ALLOW if link.why else _switch_on(forget)),
                 ),
                 waiting=waiting,
             )
+
+
+def _unrelated_first(situation: Situation, link: Link) -> Row | None:
+    """What to do about a link that is off between servers whose data have different beginnings; None for another."""
+    ends = link.supplier, link.consumer, link.suffix
+    if not any(
+        row["unrelated"] and (row["supplier"], row["consumer"], row["suffix"]) == ends for row in situation.pairs
+    ):
+        return None
+    return step(
+        "leave it off until what UNRELATED_DATA says is done, then switch it on",
+        f"{link.supplier} and {link.consumer} have data of different beginnings: no session over it would send anything",
+    )
 
 
 def _switch_on(forget: bool) -> dict[str, str | None]:

@@ -33,6 +33,7 @@ from workbench.diagnosing.stream_rows import applier_rows, copy_rows, log_rows, 
 from workbench.diagnosing.stream_sources import with_sources
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
 from workbench.diagnosing.tier_sources import on_furthest
+from workbench.diagnosing.unnamed_logs import drop_what_unnamed_logs_hold
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.verdicts import verdicts
 from workbench.engine.logs import StoredLog, Stretch
@@ -149,6 +150,7 @@ def _judged(
     if spark is not None:
         _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
     judged = verdicts(case, shown, logs, pairs, limit)
+    drop_what_unnamed_logs_hold(case, shown, logs, judged)
     if spark is not None:
         _check_differences(spark, [known for mine in judged.known.values() for known in mine], logs)
     return pairs, judged

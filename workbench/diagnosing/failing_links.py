@@ -6,14 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.behind_links import failing_suppliers, held_without_anchor, lacked_behind
+from workbench.diagnosing.behind_links import (
+    count_behind,
+    failing_suppliers,
+    held_in_no_log,
+    lacked_behind,
+    told_of_anchor,
+)
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
-from workbench.diagnosing.passing_over import passed_over
-from workbench.diagnosing.restart_order import before_start, saved_first
+from workbench.diagnosing.passing_over import brought_in_part, passed_over
+from workbench.diagnosing.restart_order import before_start, read_first, saved_first
 from workbench.diagnosing.without_record import no_record, without_record
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import (
+    ANCHOR_LOST,
     BUSY,
     LOG_CLOSED,
     REFUSED,
@@ -59,11 +66,7 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             )
             alone = failure.reason in (BUSY, SCHEDULE_CLOSED)
             pair = {**pair, "to_send": lacked_behind(situation, pair, alone, without)}
-        waiting = (
-            sum(one["count"] for one in pair["to_send"].values()) or held_without_anchor(situation, pair)
-            if pair
-            else None
-        )
+        waiting = count_behind(situation, pair) if pair else None
         read = readings.get(link.supplier)
         oldest = _oldest(situation, pair, read or newest.get(link.supplier))
         if failure.reason == SCHEDULE_CLOSED and waiting == 0:
@@ -96,6 +99,8 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
 
 def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | None) -> tuple[Mapping[str, Any], ...]:
     """What mends a link; where its sessions would pass over changes for good, its consumer has to be filled all the same."""
+    if pair and failure.reason == ANCHOR_LOST and (elsewhere := told_of_anchor(pair)):
+        return (*_off_first(situation, link), *elsewhere, *failure.fix[1:])
     alone = lacked_behind(situation, pair, alone=True) if pair and link.consumer else {}
     hidden = sum(count for origin, count in passed_over(situation, pair).items() if origin in alone) if pair else 0
     if not hidden:
@@ -173,9 +178,9 @@ def leave_off(situation: Situation, link: Link) -> Mapping[str, Any] | None:
         for way in situation.linked.closed_ways(row)
         if way["consumer"] == link.consumer and not passed_over(situation, way)
     )
-    first = f": first do what LINK_DISABLED says on {_listed(sorted({*bringing}), 'or')}" if bringing else ""
+    first = f": first do what LINK_DISABLED says on {listed(sorted({*bringing}), 'or', _NAMED)}" if bringing else ""
     return step(
-        f"leave it off until {link.consumer} has the {counted(count)} of origin {_listed(sorted(hidden), 'and')} that "
+        f"leave it off until {link.consumer} has the {counted(count)} of origin {listed(sorted(hidden), 'and', _NAMED)} that "
         f"{link.supplier} lacks and others have{first}",
         f"{link.supplier} would send a later change, and the vector of {link.consumer} would cover {them}: no session would ever "
         f"send {them} again",
@@ -205,7 +210,7 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
             return f"how much waits behind it is not known, for no file says which server {link.address or 'its consumer'} is"
         return "how much waits behind it is not known, for one of its ends was not collected"
     if not waiting:
-        return "nothing waits behind it yet"
+        return held_in_no_log(situation, pair) or "nothing waits behind it yet"
     many = f"{waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it"
     if not pair["to_send"]:
         return f"{many}, and {no_record(situation, link.supplier, link.suffix)}"
@@ -242,7 +247,7 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
     failing = failing_suppliers(situation, *to)
     ways = [[name for name in row["suppliers"] if name != pair["supplier"] and name not in failing] for row in waits]
-    if not waits or len(waits) < len(pair["to_send"]):
+    if not waits or len(waits) < len(pair["to_send"]) or any(brought_in_part(row) for row in waits):
         return ""
     if all(ways):
         return (
@@ -250,7 +255,7 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
         )
     if all(way or row.get("through") for way, row in zip(ways, waits, strict=True)):
         through = sorted({name for way, row in zip(ways, waits, strict=True) for name in way or row["through"]})
-        return f"; over links that run {'they come' if many else 'it comes'} through {_listed(through, 'or')}"
+        return f"; over links that run {'they come' if many else 'it comes'} through {listed(through, 'or', _NAMED)}"
     return ""
 
 
@@ -353,7 +358,7 @@ def busy_links(situation: Situation, server: str, suffix: str | None) -> list[st
 def busy_step(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any]:
     """What to do about a server that another supplier has, and keeps."""
     unread = situation.not_collected(suffix)
-    may = f", first of all {_listed(unread, 'or')}, of which nothing was collected" if unread else ""
+    may = f", first of all {listed(unread, 'or', _NAMED)}, of which nothing was collected" if unread else ""
     return step(
         f"if they do not arrive in some minutes, see which supplier holds {server}, and whether that one hangs{may}",
         f"a session that hangs keeps {server} from all others until it ends, or the server that opened it is restarted",
@@ -370,7 +375,7 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     it = "it" if row["count"] == 1 else "them"
     off = sorted({one["link"] for one in _bringing(situation, row) if one["link_enabled"] is False})
     if not failing and off:
-        links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
+        links = f"link {off[0]} does" if len(off) == 1 else f"links {listed(off, 'and', _NAMED)} do"
         return f"no session delivers {it}, because the {links} not run: switched off"
     if maker := row.get("lost_by"):
         return f"{maker} made {it} and lost {it} when its data were replaced: no collected server has {it}"
@@ -379,20 +384,14 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     if not failing:
         who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
         return f"{who} would send {it} now"
-    links = f"link {failing[0]} does" if len(failing) == 1 else f"links {_listed(failing, 'and')} do"
+    links = f"link {failing[0]} does" if len(failing) == 1 else f"links {listed(failing, 'and', _NAMED)} do"
     return f"no session delivers {it}, because the {links} not run"
 
 
 def passed_on(through: Sequence[str]) -> str:
     """How changes come that nobody would send now."""
     waits = "waits for them itself" if len(through) == 1 else "wait for them themselves"
-    return f"they come through {_listed(through, 'or')}, which {waits}"
-
-
-def _listed(names: Sequence[str], word: str) -> str:
-    """`a, b and c`; of many the first few."""
-    named = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
-    return listed(named, word)
+    return f"they come through {listed(through, 'or', _NAMED)}, which {waits}"
 
 
 def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
@@ -457,7 +456,7 @@ def mend_before(situation: Situation, link: Link) -> Mapping[str, Any] | None:
     if not (link.consumer and shows):
         return None
     return step(
-        f"first do what LINK_FAILING says on {_listed(sorted(shows), 'and')}",
+        f"first do what LINK_FAILING says on {listed(sorted(shows), 'and', _NAMED)}",
         f"{link.consumer} takes no change of any supplier: nothing arrives over {link.name} before",
     )
 
@@ -475,7 +474,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
     if stuck := _without_anchor(situation, row):
-        names = _listed(stuck, "and")
+        names = listed(stuck, "and", _NAMED)
         return step(
             f"do what is said on {names}: a session of {'it' if len(stuck) == 1 else 'them'} finds no record to begin at",
             f"nothing else leads to {server}",
@@ -495,7 +494,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         reached = above(server, suffix)
         each = all(one["consumer"] in reached and has_some(one, row["origin"]) for one in ways)
         word = "or" if each else "and"
-        told = [f"what {code} says on {_listed(names, word)}" for code, names in by_code.items() if names]
+        told = [f"what {code} says on {listed(names, word, _NAMED)}" for code, names in by_code.items() if names]
         direct = all(one["consumer"] == server for one in ways)
         through = "" if direct else f"; what reaches another server first, {server} gets from there"
         many = sum(map(len, by_code.values())) > 1
@@ -516,23 +515,13 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         return without
     if failing:
         return step(
-            f"do what LINK_FAILING says on {_listed(failing, 'or')}",
+            f"do what LINK_FAILING says on {listed(failing, 'or', _NAMED)}",
             f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
     if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
-        down = situation.topology.down.intersection(unread)
-        before = [one for name in sorted(down) for one in before_start(situation, name, suffix)]
-        first = "".join(f"{one['repair']}; " for one in before) + ("then " if before else "")
-        return step(
-            f"{first}start {_listed(sorted(down), 'and')} (restart it, if it runs and does not answer)"
-            if down
-            else f"collect from {_listed(unread, 'and')}, too",
-            f"{_listed(sorted(down) or unread, 'and')} may have them, or a link over which they come: nothing tells what was not "
-            "collected",
-            "do not write them once more before that: an entry that is added twice is there twice when the first one arrives",
-        )
+        return read_first(situation, unread, suffix)
     feeding = {
         link.supplier
         for link in situation.topology.links
@@ -550,7 +539,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         )
     circle = any(server in above(name, suffix) for name in feeding)
     if feeding and feeding <= waiting and not circle:
-        through = _listed(sorted(feeding), "and")
+        through = listed(sorted(feeding), "and", _NAMED)
         wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"
         return step(f"mend first what keeps them from {through}", f"{server} gets them from {through}, which {wait}")
     blind = sorted(
@@ -560,8 +549,8 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     )
     if blind:
         return step(
-            f"see where {_listed(blind, 'and')} lead{'s' if len(blind) == 1 else ''}: write the consumer of each into case.yaml, "
-            "load the folder again and diagnose anew",
+            f"see where {listed(blind, 'and', _NAMED)} lead{'s' if len(blind) == 1 else ''}: write the "
+            "consumer of each into case.yaml, load the folder again and diagnose anew",
             f"no collected file says which server listens at that address: it may be {server}, or one that sends to it",
         )
     if holders := sorted(
@@ -577,17 +566,18 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         if closed:
             it = "it" if len(closed) == 1 else "each of them"
             return step(
-                f"first do what is said of {_listed(closed, 'or')}",
+                f"first do what is said of {listed(closed, 'or', _NAMED)}",
                 f"{it} leads to {server}, directly or through others, and nothing is sent over it now",
             )
         if held := [name for name in holders if name in reaching]:
             return step(
-                f"first do what is said of {_listed(held, 'and')}, and of the links that lead away from there",
+                f"first do what is said of {listed(held, 'and', _NAMED)}, and of the links that lead away from there",
                 f"links lead from there to {server}, and no session brings them over these as the servers are now",
             )
         return step(
-            f"make an agreement from {_listed(holders, 'or')} to {_listed(sorted(group), 'or')}",
-            f"{_listed(holders, 'and')} would send them, and no link leads from there to {server}, directly or through others",
+            f"make an agreement from {listed(holders, 'or', _NAMED)} to {listed(sorted(group), 'or', _NAMED)}",
+            f"{listed(holders, 'and', _NAMED)} would send them, and no link leads from there to {server}, directly or "
+            "through others",
         )
     it = "it" if row["count"] == 1 else "them"
     if row.get("uncovered"):

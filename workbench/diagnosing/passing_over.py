@@ -50,6 +50,11 @@ def _for_good(row: Row, ways: Sequence[Row], by: Mapping[str, int]) -> int:
     return max(min(filter(None, by.values()), default=0) - whole, 0)
 
 
+def brought_in_part(row: Row) -> bool:
+    """True if a session over a link that runs would pass over some of the changes that a server waits for."""
+    return bool(row.get("passed_over") or row.get("may_pass_over"))
+
+
 def passed_over(situation: Situation, pair: Row) -> dict[str, int]:
     """Origin -> how many changes that its consumer waits for a session would pass over: its supplier has only later ones."""
     found: dict[str, int] = {}

@@ -10,7 +10,7 @@ A server that was stopped while it filled another one begins that again as it st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, listed, step
@@ -19,10 +19,28 @@ if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
 
+_NAMED = 3
+
+
 def before_start(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
     """What to do before a server is started of which no vector was collected, step by step."""
     steps = saved_first(situation, server, suffix), links_off_first(situation, server, suffix)
     return [one for one in steps if one]
+
+
+def read_first(situation: Situation, unread: Sequence[str], suffix: str | None) -> Mapping[str, Any]:
+    """What to do about what servers wait for that nothing sends, where other servers were not read: these may have it."""
+    down = situation.topology.down.intersection(unread)
+    before = [first for name in sorted(down) for first in before_start(situation, name, suffix)]
+    steps = "".join(f"{first['repair']}; " for first in before) + ("then " if before else "")
+    return step(
+        f"{steps}start {listed(sorted(down), most=_NAMED)} (restart it, if it runs and does not answer)"
+        if down
+        else f"collect from {listed(unread, most=_NAMED)}, too",
+        f"{listed(sorted(down) or unread, most=_NAMED)} may have them, or a link over which they come: nothing tells "
+        "what was not collected",
+        "do not write them once more before that: an entry that is added twice is there twice when the first one arrives",
+    )
 
 
 def saved_first(

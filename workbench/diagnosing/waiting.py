@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from workbench.diagnosing.cleaned_away import forgot, had_before
+from workbench.diagnosing.cleaned_away import claims_nothing_of_cleaned, forgot, had_before
 from workbench.diagnosing.data_sources import JudgedServer
 from workbench.diagnosing.dropping import dropping, remembers, told_of_dropping
 from workbench.diagnosing.kept_of_cleaned import kept_of
@@ -205,10 +205,18 @@ class Waiting:
         return any(one.facts.get("codes", {}).get(code) for one in inputs if one.server in servers)
 
     def waits(self, server: str, origin: str, some: Positions) -> Numbers:
-        """For each of some changes of the origin: has the server not seen it, so that somebody else would have to send it?"""
+        """For each of some changes of the origin: has the server not seen it, so that somebody else would have to send it?
+
+        Its log may show what its vector does not claim: the vector was not collected, or the origin was cleaned out of it.
+        """
         (holder,) = (one for one in self.holders if one.replica.server == server)
         (hi, lo), (below, _) = self._pair(holder.seen.get(origin, "")), self._waits_below(holder, origin)
-        return ((some.hi > hi) | ((some.hi == hi) & (some.lo > lo))) & (some.hi < below)
+        found = ((some.hi > hi) | ((some.hi == hi) & (some.lo > lo))) & (some.hi < below)
+        if holder.source is not None:
+            found &= ~self.known.sources[holder.source].contains(some)
+        if found.any() and claims_nothing_of_cleaned(holder.proofs, origin):
+            found[found] = ~holder.has(some[found])
+        return found
 
     def how_it_comes(self, server: Holder, row: Row, pairs: Sequence[Row]) -> dict[str, Any]:
         """Who would send what the server waits for by this row, what of it it refused, and since when it drops the origin."""

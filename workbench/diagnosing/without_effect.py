@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import Input
 from workbench.diagnosing.contents import Contents
+from workbench.diagnosing.deleted_before import DELETED_BEFORE, without_deleted
 from workbench.diagnosing.deleted_since import entries_of, lack_nothing
 from workbench.engine.positions import Positions, of_keys
 from workbench.engine.rows import rows_of, rows_where
@@ -87,7 +88,8 @@ def note_without_effect(
     positions = {id(row): evidence.system.typed(row.get("position") or row["from"]) or "" for row in [*rows, *alone]}
     entries = _OfEntries({*positions.values()}, evidence, servers, logs, has, contents)
     rules = {id(row): entries.rule(by_name[row["server"]], positions[id(row)]) for row in [*rows, *alone]}
-    lack_nothing(found, evidence, servers, [row for row in rows if rules[id(row)]])
+    nothing = without_deleted([row for row in rows if not rules[id(row)]], evidence, by_name, logs, has, contents)
+    lack_nothing(found, evidence, servers, [*(row for row in rows if rules[id(row)]), *nothing])
     known = {id(row) for row in alone if rules[id(row)] not in (None, *_MAY_LACK)}
     for row in alone:
         row["why"] = rules[id(row)] if rules[id(row)] in _MAY_LACK else row["why"]
@@ -133,6 +135,17 @@ def with_those_without_effect(
         if name in lacking and (rule := entries.rule(server, position)):
             known = UNKNOWN if rule in _MAY_LACK else PRESENT
             found[name] = told[name]._replace(verdict=known, rule=rule, says=SAYS[rule])
+    some = of_keys(evidence.system, [position], evidence.numbers)
+    about = evidence.described(some, logs).get(position) if lacking else None
+    rows = [
+        {**about, "server": name, "position": evidence.system.show(position)}
+        for name in sorted(lacking)
+        if about and found[name].verdict == MISSING
+    ]
+    by_name = {server.replica.server: server for server in servers}
+    for row in without_deleted(rows, evidence, by_name, logs, has, contents):
+        name = row["server"]
+        found[name] = found[name]._replace(verdict=PRESENT, rule=DELETED_BEFORE, says=SAYS[DELETED_BEFORE])
     return found
 
 

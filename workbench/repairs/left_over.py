@@ -20,13 +20,13 @@ from workbench.fleet.topology import Topology
 from workbench.model import Finding, counted, listed
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
 from workbench.repairs.cut_off import cut_off
-from workbench.repairs.plans import DEAD, HIDDEN, MISSED, PENDING, Need, Step
+from workbench.repairs.plans import DEAD, HIDDEN, IF_BEHIND, MISSED, PENDING, Need, Step
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER
 from workbench.rules.link_failures import REFUSED
 from workbench.rules.mending import Model
 
 SEVERE = ("warning", "error")
-STRANDED, APPLY_RETRY_LOOP = "STRANDED_CHANGE", "APPLY_RETRY_LOOP"
+STRANDED, APPLY_RETRY_LOOP, CONFLICT_ENTRIES = "STRANDED_CHANGE", "APPLY_RETRY_LOOP", "CONFLICT_ENTRIES"
 WAITING_FOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
 """Codes of findings that say why nothing arrives at a server."""
 ANCHORS = ("ANCHOR_MISSING", "ANCHOR_PURGED")
@@ -68,11 +68,18 @@ def filled_by(steps: Iterable[Step]) -> set[str]:
     return {str(effect["server"]) for effect in effects if effect["do"] == "initialise"}
 
 
-def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> list[str]:
-    """One line for each finding of warning and above that stays, equal ones of several servers and links together."""
+def not_mended(
+    findings: Iterable[Finding], shown: Topology, taken: Taken, without_marks: Collection[tuple[str, str | None]] = ()
+) -> list[str]:
+    """One line for each finding of warning and above that stays, equal ones of several servers and links together.
+
+    without_marks  (server, suffix) of servers whose entries show no mark of conflict
+    """
     lines: dict[tuple[str, str], list[str]] = {}
     for one in findings:
         if one.severity not in SEVERE or one.overruled_by or _told(one, taken) or _mended(one, shown, taken):
+            continue
+        if one.code == CONFLICT_ENTRIES and _marks_gone(one, taken, without_marks):
             continue
         where = one.link or one.server or (f"origin {one.origin}" if one.origin else "")
         places = lines.setdefault((one.code, _reason(one, shown, taken)), [])
@@ -81,6 +88,30 @@ def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> li
     return [
         f"{' '.join(filter(None, (code, ', '.join(places))))}: {reason}" for (code, reason), places in lines.items()
     ]
+
+
+def unmarked(situation: Situation, findings: Iterable[Finding]) -> set[tuple[str, str | None]]:
+    """The servers, each with a suffix, whose entries were collected and show no mark of conflict."""
+    marked = {(one.server, one.suffix) for one in findings if one.code == CONFLICT_ENTRIES}
+    shown = {(server, contents.suffix) for contents in situation.verdicts.contents for server in contents.exports}
+    return {(server, suffix) for server, suffix in shown if not marked & {(server, suffix), (server, None)}}
+
+
+def _marks_gone(one: Finding, taken: Taken, without: Collection[tuple[str, str | None]]) -> bool:
+    """True if the entries of a server come from one without marks of conflict, when all steps are done in their order."""
+    clean = {server for server, suffix in without if one.suffix in (None, suffix)}
+    for step in taken.steps:
+        if one.suffix not in (None, step.suffix):
+            continue
+        for effect in step.effects:
+            if effect["do"] == "initialise":
+                came_clean = effect["source"] in clean
+                # A step that is left out where its server has all by then brings no mark away.
+                if came_clean and not step.details.get(IF_BEHIND):
+                    clean.add(str(effect["server"]))
+                elif not came_clean:
+                    clean.discard(str(effect["server"]))
+    return one.server in clean
 
 
 def to_be_made_again(situation: Situation, steps: Iterable[Step]) -> list[str]:

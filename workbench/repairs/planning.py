@@ -24,7 +24,7 @@ from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
-from workbench.repairs.left_over import Taken, filled_by, not_mended, to_be_made_again
+from workbench.repairs.left_over import Taken, filled_by, not_mended, to_be_made_again, unmarked
 from workbench.repairs.obstacles import (
     EMPTY,
     OFF,
@@ -218,7 +218,7 @@ class _Planned:
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
         own = of_their_own(self.situation, before)
         taken = Taken(*found, before, after, self.repairs.mends, unlike, own, self.done)
-        left = not_mended(self.findings, self.situation.topology, taken)
+        left = not_mended(self.findings, self.situation.topology, taken, unmarked(self.situation, self.findings))
         return (*left, *to_be_made_again(self.situation, self.steps))
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:

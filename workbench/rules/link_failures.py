@@ -55,7 +55,7 @@ LinkKey = tuple[str, str | None, str]
 
 LAST_SESSION = "its last session ended"
 """What `since` is the time of, where a session ended well before."""
-_MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED)
+_MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED, ANCHOR_LOST)
 
 
 @dataclass(frozen=True)

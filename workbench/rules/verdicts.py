@@ -133,6 +133,7 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "gone_already": "it does not have the change, and another deletion took the entry of that name: nothing is lacking",
     "renamed_since": "it does not have the change, and has the same renaming of its entry: nothing is lacking",
     "renamed_otherwise": "its log does not have the change, and its entry was renamed later: only entries show what is missing",
+    "deleted_before": "it does not have the change, and an older change had deleted its entry there: nothing is lacking",
     "deleted_here": "it does not have the change, and deleted its entry, as the unique ID tells: nothing is lacking",
     "may_repeat": "its log does not have the change, but has another deletion or renaming of this name: perhaps the same entry",
     "perhaps_back": "its log does not have the change, and its entry was deleted earlier: only entries show if it had come back",

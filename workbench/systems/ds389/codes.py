@@ -86,6 +86,10 @@ CODES: Mapping[str, Code] = {
         "a supplier has no changelog open: what is written there is recorded nowhere, and no session sends it",
         (_ERROR,),
     ),
+    "MISSING_CHANGES_IGNORED": Code(
+        "an agreement is told to go on where the changelog lacks the record to begin at: what lies between never arrives",
+        (_WARNING,),
+    ),
     "TRIM_STOPPED": Code("the changelog keeps records that are long due and that no consumer needs", (_WARNING,)),
     "APPLY_SKIPPED": Code(
         "the consumer refused a change with a result for which the supplier goes on without it, for good",

@@ -15,6 +15,7 @@ from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.database import database_failing
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
+from workbench.systems.ds389.detectors.ignored import missing_ignored
 from workbench.systems.ds389.detectors.initialisations import initialisation_aborted, initialisation_running
 from workbench.systems.ds389.detectors.logins import logins_fail
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
@@ -46,7 +47,7 @@ DETECTORS: Detectors = {
         two_links_to_one,
         led_elsewhere,
     ),
-    ANCHOR: (anchor_not_found, changelog_closed, anchor_disagrees, changelog_recreated, trim_stopped),
+    ANCHOR: (anchor_not_found, changelog_closed, anchor_disagrees, changelog_recreated, trim_stopped, missing_ignored),
     APPLYING: (
         contradicting_moves,
         apply_skipped,

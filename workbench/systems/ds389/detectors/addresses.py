@@ -78,7 +78,7 @@ def led_elsewhere(situation: Situation) -> Iterator[Finding]:
             continue  # of two that lead to one server LINKS_TO_ONE_SERVER tells
         servers = {one.server for one in shown.replicas if one.suffix == link.suffix} - {link.supplier}
         named = [server for server in sorted(servers) if _names(link.name, server)]
-        if len(named) != 1 or named[0] == link.consumer or _names(link.name, link.consumer):
+        if len(named) != 1 or named[0] == link.consumer or _names(link.name, link.consumer, loosely=True):
             continue
         (meant,) = named
         if any(meant in (one.consumer, one.failure and one.failure.means) for one in mine):
@@ -112,9 +112,10 @@ def led_elsewhere(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _names(name: str, server: str) -> bool:
-    """True if a server stands in the name of an agreement as a whole word."""
-    found = rf"(?:^|[^0-9A-Za-z]){re.escape(server)}(?:$|[^0-9A-Za-z])"
+def _names(name: str, server: str, loosely: bool = False) -> bool:
+    """True if a server stands in the name of an agreement as a whole word; `loosely`: also west1 as west-1."""
+    word = r"[^0-9A-Za-z]*".join(re.findall("[0-9A-Za-z]", server)) if loosely else re.escape(server)
+    found = rf"(?:^|[^0-9A-Za-z]){word}(?:$|[^0-9A-Za-z])"
     return re.search(found, name, re.IGNORECASE) is not None
 
 

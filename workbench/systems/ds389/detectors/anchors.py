@@ -20,6 +20,7 @@ from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.detectors.ignored import do_not_ignore
 from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
@@ -207,6 +208,7 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
             step(f"let {others[0]} serve {row['consumer']}, then look again", "it still has the record to start at"),
         )
     consumer, suffix = row["consumer"], row["suffix"]
+    beware = do_not_ignore(situation, row["supplier"], suffix, row["link"])
     if first := write_again_first(situation, consumer, suffix) or keep_only_holder(situation, consumer, suffix):
         return (first,)
     if (consumer, suffix) in situation.once(to_be_filled):
@@ -214,7 +216,7 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
             step(
                 f"do what REINIT_REQUIRED says of {consumer}",
                 "without the record no session starts, whatever else the changelog has",
-                "do not set nsds5ReplicaIgnoreMissingChange before you have listed what that loses; import no changelog",
+                f"{beware}; import no changelog",
             ),
         )
     another = step(
@@ -227,8 +229,7 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
             f"initialise {row['consumer']} from the server with the most complete data",
             "without the record no session starts, whatever else the changelog has",
             "changes that only the consumer holds are lost; attributes that a fractional agreement leaves out are lost there, "
-            "too. Do not set nsds5ReplicaIgnoreMissingChange before you have listed what that loses, and do not import a "
-            "changelog",
+            f"too. {beware.replace('do not', 'Do not', 1)}, and do not import a changelog",
         ),
     )
 

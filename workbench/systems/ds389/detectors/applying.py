@@ -30,6 +30,7 @@ from workbench.systems.ds389.logged.refusals import (
     reason_for_53,
     result_in,
     said_at,
+    taken_since,
 )
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
@@ -87,6 +88,8 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         for key, count in attempts.counts.items():
             if count >= _LOOPS_FROM and (key not in looping or count > looping[key].counts[key]):
                 looping[key] = attempts
+    taken = _taken(situation, sources, looping)
+    looping = {key: attempts for key, attempts in looping.items() if key not in taken}
     alike: dict[tuple[str, str | None, int | None], list[Key]] = {}
     for key in sorted(looping, key=str):
         results = [one.results[key] for one in (looping[key], *sources) if key in one.results]
@@ -154,6 +157,16 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
             quotes=said,
             fix=(ends,),
         )
+
+
+def _taken(situation: Situation, sources: Iterable[_Attempts], keys: Iterable[Key]) -> set[Key]:
+    """Of refused changes, those that the server answered with success after the last refusal, as its access log shows."""
+    last: dict[str, dict[str, datetime]] = {}
+    for key in keys:
+        if moments := [one.lasts[key] for one in sources if key in one.lasts]:
+            last.setdefault(key[0], {})[key[2]] = max(moments)
+    taken = {name: taken_since(situation.case, situation.topology.snapshot, name, some) for name, some in last.items()}
+    return {key for key in keys if key[2] in taken.get(key[0], ())}
 
 
 def _unwilling(situation: Situation, sources: Iterable[_Attempts], keys: Sequence[Key]) -> tuple[str, list[Key]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.fractional import Unlike, unlike_lists
+from workbench.diagnosing.only_holders import keep_only_holder
 from workbench.model import ITEMS_SHOWN, Finding, counted, listed, step
 
 if TYPE_CHECKING:
@@ -28,81 +30,153 @@ def lists_differ(situation: Situation) -> Iterator[Finding]:
                 yield _told(situation, contents, server, unlike)
 
 
+@dataclass
+class _Stripped:
+    """Changes that came to a server without attributes.
+
+    lacking  change -> the attributes that it came without
+    whole    other server -> those of the changes that its log has with these attributes
+    without  other server -> those that its log has without them, too
+    """
+
+    lacking: dict[str, set[str]] = field(default_factory=dict)
+    whole: dict[str, set[str]] = field(default_factory=dict)
+    without: dict[str, set[str]] = field(default_factory=dict)
+
+
 def _told(situation: Situation, contents: Contents, server: str, unlike: Sequence[Unlike]) -> Finding:
     which = "on the ways to" if any(one.by for one in unlike) else "to"
     names = frozenset().union(*(one.left_out for one in unlike))
-    lacking = _came_without(situation, contents, server, names)
-    without = sorted(lacking)
-    lacked = listed(sorted(set().union(*lacking.values())), "or") if lacking else ""
-    these = f"{counted(len(without))} without {lacked}" if without else ""
+    stripped = _came_without(situation, contents, server, names)
+    changes = sorted(stripped.lacking)
+    lacked = listed(sorted(set().union(*stripped.lacking.values())), "or") if changes else ""
+    these = f"{counted(len(changes))} without {lacked}" if changes else ""
     logged = (
-        f". {server} got {these}, as its changelog shows: {without[0]} to {without[-1]}; those of its suppliers have them whole"
-        if without
+        f". {server} got {these}, as its changelog shows: {changes[0]} to {changes[-1]}{_in_other_logs(stripped)}"
+        if changes
         else ""
     )
     return Finding(
         "LISTS_DIFFER",
-        "error" if without else "warning",
+        "error" if changes else "warning",
         f"the agreements {which} {server} exclude different attributes: {unlike_lists(unlike)}. What a change "
         f"does to such an attribute does not reach {server} if it comes over that agreement first{logged}",
         server=server,
         suffix=contents.suffix,
-        items=tuple(without[:ITEMS_SHOWN]),
+        items=tuple(changes[:ITEMS_SHOWN]),
         evidence=tuple(
             {"server": one.link.supplier, "link": one.link.name, "left_out": sorted(one.left_out)} for one in unlike
         ),
-        root=f"{server} got {these}: the agreements {which} it exclude different attributes" if without else "",
+        root=f"{server} got {these}: the agreements {which} it exclude different attributes" if changes else "",
         fix=(
             step(
                 f"set one list of excluded attributes in all agreements {which} {server}: "
                 "nsDS5ReplicatedAttributeList, and nsDS5ReplicatedAttributeListTotal where it is set",
                 f"else what {server} gets depends on which of them comes first",
             ),
-            *(
-                [
-                    step(
-                        f"then write the present values of {lacked} of these entries once more on a supplier, or initialise "
-                        f"{server}",
-                        f"no session sends a change again: with lists that are alike {server} gets what is changed from then on",
-                        f"the servers behind {server} lack the same",
-                    )
-                ]
-                if without
-                else []
-            ),
+            *([_written_again(situation, contents, server, stripped, lacked)] if changes else []),
         ),
     )
 
 
-def _came_without(situation: Situation, contents: Contents, server: str, names: frozenset[str]) -> dict[str, set[str]]:
+def _in_other_logs(stripped: _Stripped) -> str:
+    """What the logs of the other servers show of these changes, as the end of a sentence."""
+    clauses = []
+    for other in sorted({*stripped.whole, *stripped.without}):
+        whole, without = len(stripped.whole.get(other, ())), len(stripped.without.get(other, ()))
+        shown = [f"{whole:,} of them whole"] if whole else []
+        shown += [f"{without:,} of them without, too"] if without else []
+        clauses.append(f"; the changelog of {other} has {', and '.join(shown)}")
+    return "".join(clauses)
+
+
+def _written_again(
+    situation: Situation, contents: Contents, server: str, stripped: _Stripped, lacked: str
+) -> Mapping[str, Any]:
+    """Where to write the values again: on a server that has them and makes changes of its own."""
+    makers = {one.server for one in contents.alike.replicas if one.origin}
+    # A server whose entries differ in such an attribute may lack the value by now.
+    unsure = {
+        name
+        for one in contents.differences
+        if one.attribute.lower() in set().union(*stripped.lacking.values())
+        for name in one.servers
+    }
+    shown = {name: some for name, some in stripped.whole.items() if name in makers and some}
+    has_all = [name for name, some in sorted(shown.items()) if len(some) == len(stripped.lacking)]
+    best = next((name for name in has_all if name not in unsure), None) or next(iter(has_all), None)
+    again = f"then write the present values of {lacked} of these entries once more"
+    if best:
+        lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == contents.suffix}
+        may_fill = best not in lacking and keep_only_holder(situation, server, contents.suffix) is None
+        repair = f"{again} on {best}{f', or initialise {server} from {best}' if may_fill else ''}"
+    elif shown:
+        each = listed([f"{name} for {len(some):,}" for name, some in sorted(shown.items())])
+        repair = (
+            f"{again}, each on a server whose changelog has the change whole: {each} of the {len(stripped.lacking):,}"
+        )
+    else:
+        repair = f"{again}, on a supplier whose entries show them: compare the entries (`workbench collect --entries`)"
+    judged = {*stripped.whole, *stripped.without, *contents.exports, server}
+    behind = [
+        one.server
+        for one in contents.alike.replicas
+        if one.server not in judged
+        and server in situation.linked.above(one.server, contents.suffix, only_running=False)
+    ]
+    others = sorted(name for name, some in stripped.without.items() if some)
+    cautions = []
+    if others:
+        have = "has" if len(others) == 1 else "have"
+        cautions.append(
+            f"{listed(others)} {have} changes without {lacked}, too: what is written once more reaches them, an "
+            f"initialisation of {server} does not mend them"
+        )
+    if behind:
+        cautions.append(f"{listed(sorted(behind))}, of which no changelog was collected, may lack the same")
+    why = f"no session sends a change again: with lists that are alike {server} gets what is changed from then on"
+    return step(repair, why, "; ".join(cautions)) if cautions else step(repair, why)
+
+
+def _came_without(situation: Situation, contents: Contents, server: str, names: frozenset[str]) -> _Stripped:
     """The changes of which the log of a server does not show what those of others show that they did to these attributes.
 
     Each with those attributes. Where the server's entries were collected, these tell it: none is given if they do not differ in
     such an attribute.
     """
+    found = _Stripped()
     shown = {one.attribute.lower() for one in contents.differences if server in one.servers}
     if server in contents.exports and not shown & names:
-        return {}
+        return found
     pattern = rf"^(?:add|replace|delete): ({'|'.join(map(re.escape, sorted(names)))})(?:;.*)?$"
     touches = re.compile(pattern, re.I | re.M)
 
-    def touched(body: str | None) -> set[str]:
-        return {name.lower() for name in touches.findall(body or "")}
+    def touched(where: pc.Expression, name: str) -> Iterator[dict[str, set[str]]]:
+        """Change -> the attributes that the log of a server shows it to touch, batch by batch."""
+        about = {"snapshot": situation.topology.snapshot, "suffix": contents.suffix}
+        for batch in situation.rows("changes", ["position", "body"], where, server=name, **about):
+            rows = batch.to_pylist()
+            yield {row["position"]: {name.lower() for name in touches.findall(row["body"] or "")} for row in rows}
+
+    def of(positions: Sequence[str]) -> pc.Expression:
+        written = pc.field("operation").isin(["add", "modify"])
+        return pc.field("position").isin(pa.array(positions, pa.string())) & written
 
     where = pc.match_substring_regex(pc.field("body"), f"(?m){pattern}", ignore_case=True)
-    found: dict[str, set[str]] = {}
+    others = sorted(one.server for one in contents.alike.replicas if one.server != server and one.log)
     looked = 0
-    for other in sorted(one.server for one in contents.alike.replicas if one.server != server and one.log):
-        about = {"snapshot": situation.topology.snapshot, "suffix": contents.suffix}
-        for batch in situation.rows("changes", ["position", "body"], where, server=other, **about):
-            asked = {row["position"]: touched(row["body"]) for row in batch.to_pylist()}
+    for other in others:
+        for asked in touched(where, other):
             looked += len(asked)
-            mine = pc.field("operation").isin(["add", "modify"])
-            here = pc.field("position").isin(pa.array([*asked], pa.string())) & mine
-            for own in situation.rows("changes", ["position", "body"], here, server=server, **about):
-                for row in own.to_pylist():
-                    if left := asked[row["position"]] - touched(row["body"]):
-                        found.setdefault(row["position"], set()).update(left)
+            for own in touched(of([*asked]), server):
+                for position, mine in own.items():
+                    if left := asked[position] - mine:
+                        found.lacking.setdefault(position, set()).update(left)
         if looked > _MOST:
             break
+    for other in others if found.lacking else ():
+        for theirs in touched(of([*found.lacking]), other):
+            for position, some in theirs.items():
+                shows = found.whole if found.lacking[position] <= some else found.without
+                shows.setdefault(other, set()).add(position)
     return found

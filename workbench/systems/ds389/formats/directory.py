@@ -229,6 +229,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     logins: dict[str, list[str]] = {}
     pauses: dict[str, str] = {}
     backoff: dict[str, list[str]] = {}
+    ignoring: dict[str, str] = {}
     unreadable = 0
     for kind, entry in known:
         suffix = suffix_of(entry)
@@ -255,6 +256,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             mine = [_agreement(entry, name)]
             if re.fullmatch("[0-9]{1,9}", pause := entry.text("nsds5ReplicaSessionPauseTime") or ""):
                 pauses[f"{suffix or ''} {name}"] = pause
+            if (ignores := (entry.text("nsds5ReplicaIgnoreMissingChange") or "").lower()) in ("once", "always"):
+                ignoring[f"{suffix or ''} {name}"] = ignores
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
         whose = "server" if kind == "replica" else "link"
         rows = vector_rows(values, modified, offset=entry.offset, kind=whose, holder=name)
@@ -281,6 +284,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"logins_allowed": logins} if logins else {}
     facts |= {"pauses": pauses} if pauses else {}
     facts |= {"backoff": backoff} if backoff else {}
+    facts |= {"ignores_missing": ignoring} if ignoring else {}
     stores = {
         clean(name).lower(): suffix
         for entry in entries

@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from workbench.rules.assumptions import CLOCK_IN_UTC
-from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT, LinkFailure
+from workbench.rules.link_failures import BACKING_OFF, SCHEDULE_CLOSED, TRANSIENT, LinkFailure
+from workbench.systems.ds389.logged.lines import last_start
 from workbench.systems.ds389.logged.link_fixes import Agreement, backing_off, fixes_of
-from workbench.systems.ds389.rules.link_reasons import cause_of, opens_at
+from workbench.systems.ds389.rules.link_reasons import Cause, cause_of, opens_at
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
@@ -54,6 +55,15 @@ def fails_still(case: Case, shown: Topology, link: Link, row: Row, last: datetim
     if last is None or now is None or now - last > _AGAIN_WITHIN:
         return False
     return began is None or last >= began or now - began <= _REFUSED_WITHIN
+
+
+def started_again(link: Link, tried: datetime | None, cause: Cause, logs: Iterable[Any]) -> Cause | None:
+    """That the consumer has started after the last attempt that the supplier's log shows, if it has."""
+    again = last_start(logs, link.consumer) if tried else None
+    if not (again and tried and again > tried):
+        return None
+    says = f"{link.consumer} started again at {again:%Y-%m-%d %H:%M:%S}, and the supplier has not tried since"
+    return Cause(BACKING_OFF, cause.code, says, "consumer just started")
 
 
 def status_shown(row: Row) -> dict[str, Any]:

@@ -36,14 +36,19 @@ from workbench.rules.link_failures import (
     LinkFailure,
     LinkKey,
 )
-from workbench.rules.vectors import covers
-from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
-from workbench.systems.ds389.logged.closed_links import fails_still, goes_on, not_in_session, status_shown
+from workbench.systems.ds389.logged.closed_links import (
+    fails_still,
+    goes_on,
+    not_in_session,
+    started_again,
+    status_shown,
+)
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, last_start, line_shown, session_logs
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
+from workbench.systems.ds389.logged.lost_anchors import by_its_log
 from workbench.systems.ds389.logged.read_only_suppliers import feeding_too, makes_all, makes_changes
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
@@ -55,6 +60,7 @@ from workbench.systems.ds389.logged.refusals import (
     of_data,
     reason_for_53,
     refused_by,
+    refused_no_more,
     said_at,
 )
 from workbench.systems.ds389.logged.replicas_off import link_begins, not_reached, off_at, replicas_off, statuses_of
@@ -451,7 +457,7 @@ def _told(
         live = any(x.server == link.consumer for x in shown.readings)
         cause = _not_reached(one, silent or link.consumer if down else None, live, elsewhere)
         waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
-        again = _started_again(one, cause, logs) if waits else None
+        again = started_again(link, one.last, cause, logs) if waits else None
         if again:
             cause = again
         elif not down and not there:
@@ -459,7 +465,7 @@ def _told(
     elif cause.reason in TRANSIENT:
         # A consumer that refuses a change is busy with the other suppliers that send it that change.
         if refusing := _refusing(case, shown, one, consumer, logs):
-            cause = _started_again(one, cause, logs) or refusing
+            cause = started_again(link, one.last, cause, logs) or refusing
         if one.no_anchor and not consumer:  # of a known consumer the vectors and the changelog prove it
             says = f"the session finds no record of its anchor in the changelog of {link.supplier} (its errors log says so)"
             cause = replace(cause, reason=ANCHOR_LOST, says=says, short="anchor not in the changelog")
@@ -471,6 +477,7 @@ def _told(
         elif consumer and consumer.claims:
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
+    cause = by_its_log(cause, link, logs, shown.links)
     if one.stopped and "stopped" not in cause.says:
         reason = UNKNOWN if cause.reason in TRANSIENT else cause.reason
         says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
@@ -544,25 +551,16 @@ def _not_reached(one: _Failing, down: str | None, live: bool, only: str) -> Caus
     return Cause(UNREACHABLE, code, says, "no connection")
 
 
-def _started_again(one: _Failing, cause: Cause, logs: Iterable[Any]) -> Cause | None:
-    """That the consumer has started after the last attempt that the supplier's log shows, if it has."""
-    again = last_start(logs, one.link.consumer) if one.last else None
-    if not (again and one.last and again > one.last):
-        return None
-    says = f"{one.link.consumer} started again at {again:%Y-%m-%d %H:%M:%S}, and the supplier has not tried since"
-    return Cause(BACKING_OFF, cause.code, says, "consumer just started")
-
-
 def _refusing(
     case: Case, shown: Topology, one: _Failing, consumer: Replica | None, logs: Iterable[Any]
 ) -> Cause | None:
     """What the consumer answers to the change with which each session begins, if it does so again and again."""
     filled = filled_at(logs, consumer.server, consumer.suffix) if consumer and one.refusals else None
+    over = refused_no_more(case, shown, consumer, one.refusals, one.refused_at) if consumer and one.refusals else set()
     refused = {
-        (csn, error): count
-        for (csn, error), count in one.refusals.items()
-        if not (consumer and covers(consumer.vector, origin_of(csn), csn))
-        and not (filled and (at := one.refused_at.get((csn, error))) and at <= filled)
+        key: count
+        for key, count in one.refusals.items()
+        if key not in over and not (filled and (at := one.refused_at.get(key)) and at <= filled)
     }
     looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
     if not looping:

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from workbench.rules.link_failures import CLOCK_REFUSED, LAST_SESSION
+from workbench.rules.vectors import covers
+from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.own_attributes import OWN_NOTES
 from workbench.systems.ds389.rules.proving import touched
 
@@ -208,6 +210,30 @@ def refused_by(
         if row["at"] and (since is None or row["at"] > since) and (result := result_in(row)):
             found.setdefault((row["position"], result), []).append(row["at"])
     return found
+
+
+def refused_no_more(
+    case: Case,
+    shown: Topology,
+    consumer: Replica,
+    refusals: Iterable[tuple[str, int]],
+    refused_at: Mapping[tuple[str, int], datetime],
+) -> set[tuple[str, int]]:
+    """Of refused changes, by position and result, those that the consumer has, or took later by its access log."""
+    last: dict[str, datetime] = {}
+    for (csn, _), at in refused_at.items():
+        last[csn] = max(at, last.get(csn, at))
+    taken = taken_since(case, shown.snapshot, consumer.server, last)
+    return {(csn, error) for csn, error in refusals if csn in taken or covers(consumer.vector, origin_of(csn), csn)}
+
+
+def taken_since(case: Case, snapshot: str, server: str, last: Mapping[str, datetime]) -> set[str]:
+    """Of changes, those that a server answered with success after a moment, as its access log shows: position -> moment."""
+    where = (pc.field("server") == server) & (pc.field("snapshot") == snapshot)
+    where &= pc.field("outcome").isin(["applied", "received", "acknowledged"])
+    where &= pc.field("position").isin(pa.array(sorted(last), pa.string()))
+    rows = _rows(case, "applied", ["at", "position"], where) if last else ()
+    return {row["position"] for row in rows if row["at"] and row["at"] > last[row["position"]]}
 
 
 def result_in(row: Any) -> int | None:

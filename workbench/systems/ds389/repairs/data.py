@@ -71,7 +71,9 @@ def healed(view: View, need: Need) -> frozenset[Lack]:
             lots |= set(one.numbers)  # gone on both
         elif mine and theirs and mine.dn.lower() == theirs.dn.lower():
             names = {*mine.values, *theirs.values} if one.operations != {"modify"} else one.attributes
-            if mine.like(theirs, [name for name in names if name.lower() not in BY_SERVER]):
+            # Without an attribute that a client writes, nothing tells what the change did.
+            compared = [name for name in names if name.lower() not in BY_SERVER]
+            if compared and mine.like(theirs, compared):
                 lots |= set(one.numbers)
     return frozenset(lack for lack in need.lacks if lack.lot in lots)
 

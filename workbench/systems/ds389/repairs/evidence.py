@@ -60,7 +60,12 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
         "changes", columns, where, snapshot=view.situation.topology.snapshot, suffix=view.suffix
     ):
         for row in batch.to_pylist():
-            if row["position"] in seen or not row["entry"]:
+            if not row["entry"]:
+                continue
+            if row["position"] in seen:
+                # A log that got the change over a link that left attributes out names fewer of them than another one.
+                if row["entry"] in found:
+                    found[row["entry"]].attributes |= {name.lower(): name for name in modified(row["body"] or "")}
                 continue
             seen.add(row["position"])
             one = found.setdefault(row["entry"], Missed(row["entry"], row["target"]))

@@ -1,0 +1,60 @@
+"""Agreements that are told to go on where their changelog lacks the record to begin at: what lies between is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from workbench.diagnosing.situation import Situation
+from workbench.model import Finding, step
+from workbench.systems.ds389.native import agreement_dn
+
+if TYPE_CHECKING:
+    from workbench.fleet.topology import Link
+
+SETTING = "nsds5ReplicaIgnoreMissingChange"
+DO_NOT_SET = f"do not set {SETTING} before you have listed what that loses"
+"""What is said where a session finds no record to begin at."""
+
+
+def ignoring(situation: Situation, supplier: str, suffix: str | None, name: str | None) -> str:
+    """`once` or `always`, if an agreement is told to ignore what its supplier lacks; else empty."""
+    snapshot = situation.topology.snapshot
+    mine = [one for one in situation.case.inputs if (one.snapshot, one.server) == (snapshot, supplier)]
+    told = (one.facts.get("ignores_missing", {}).get(f"{suffix or ''} {name}") for one in mine)
+    return str(next(filter(None, told), ""))
+
+
+def do_not_ignore(situation: Situation, supplier: str, suffix: str | None, name: str | None) -> str:
+    """What to beware of where a session of an agreement finds no record to begin at."""
+    value = ignoring(situation, supplier, suffix, name)
+    return f"{SETTING} is set to {value} on {name}: see MISSING_CHANGES_IGNORED" if value else DO_NOT_SET
+
+
+def missing_ignored(situation: Situation) -> Iterator[Finding]:
+    """Agreements that pass over what the changelog of their supplier lacks, as they are told to."""
+    for link in situation.topology.links:
+        if value := ignoring(situation, link.supplier, link.suffix, link.name):
+            yield _told(link, value)
+
+
+def _told(link: Link, value: str) -> Finding:
+    consumer = link.consumer or link.address or "its consumer"
+    once = ", one time" if value == "once" else ""
+    return Finding(
+        "MISSING_CHANGES_IGNORED",
+        "warning",
+        f"{SETTING} is set to {value} on the agreement {link.name} of {link.supplier}: a session that finds no record to begin "
+        f"at may go on with a later one{once}, and {consumer} never gets what lies between",
+        server=link.supplier,
+        link=link.name,
+        suffix=link.suffix,
+        fix=(
+            step(
+                f"set it back to never on {link.supplier}, with ldapmodify on {agreement_dn(link.suffix or 'SUFFIX', link.name)}"
+                f", at the latest when {consumer} has all changes",
+                "the vector of the consumer covers what was passed over: no session ever sends it again, and nothing tells of it",
+                f"what {consumer} lacks already this does not bring: compare the entries (`workbench collect --entries`)",
+            ),
+        ),
+    )
