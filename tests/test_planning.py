@@ -548,6 +548,7 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
         topology=topology,
         pairs=[],
         verdicts=nothing,
+        unrecorded={},
         linked=LinkedPairs(()),
         statuses=dict,
         replica=lambda *_: None,

@@ -266,6 +266,8 @@ class System:
     kept_behind   gives what says, in a clause, whether the log of a supplier keeps what waits behind a link: (situation, link,
                   consumer, first waiting change by origin); None: nothing tells how long logs keep changes
     without_data  gives what tells who has no data: (situation) -> server and suffix -> is it empty? None: nothing tells that
+    unrecorded    gives what tells who took changes that no log recorded: (situation) -> server and suffix -> what happened, in a
+                  clause; None: nothing tells that
     filled_again  gives what tells whom a server fills as it starts: (situation) -> supplier and suffix -> the servers that have
                   changes alone, each with the code of the finding that says how to save them; None: no server does that
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
@@ -314,6 +316,7 @@ class System:
     refill: str = "initialise"
     milestones: Mapping[str, str] = field(default_factory=dict)
     without_data: Callable[[], Callable[..., Mapping[tuple[str, str | None], bool]]] | None = None
+    unrecorded: Callable[[], Callable[..., Mapping[tuple[str, str | None], str]]] | None = None
     filled_again: Callable[[], Callable[..., Mapping[tuple[str, str | None], Sequence[tuple[str, str]]]]] | None = None
     naming: Callable[[], Naming] | None = None
     link_failures: Callable[[], Callable[..., Mapping[Any, Any]]] | None = None

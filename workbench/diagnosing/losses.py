@@ -330,17 +330,16 @@ def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], serv
     )
 
 
-def _by_entries(rows: Sequence[Mapping[str, Any]]) -> str:
+def _by_entries(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str:
     """What entries alone tell of missing changes, and what logs tell of those that a link passed on without an attribute."""
     shown = [row for row in rows if row.get("rule") == ENTRIES_LACK]
     alone = sum(1 for row in shown if row["reasons"] == [UNTOLD])
-    said = ""
-    if left_out := len(shown) - alone:
-        of_them = "" if left_out == len(rows) else f"of {left_out:,} "
-        said += f"; {of_them}a link left attributes out, as logs show that have the same changes with and without them"
-    if alone:
-        said += f"; {'' if alone == len(rows) else f'of {alone:,} '}its entries alone tell, no log does"
-    return said
+    left_out = len(shown) - alone
+    of_them = {count: "" if count == len(rows) else f"of {count:,} " for count in (left_out, alone)}
+    said = f"; {of_them[left_out]}a link left attributes out, as logs show that have the same changes with and without them"
+    took = situation.unrecorded.get((rows[0]["server"], rows[0]["suffix"]))
+    told = f"; {of_them[alone]}its entries alone tell, no log does{f': {took}' if took else ''}"
+    return (said if left_out else "") + (told if alone else "")
 
 
 def _missed_of_vector(
@@ -384,7 +383,7 @@ def _missed_of_vector(
     if whole:  # what is written of an entry that the server does not have is refused there
         mend = refill or f"make an agreement from {writer} to {server}, and {_refill(situation)} {server} over it"
     them = "it" if len(rows) == 1 else "them"
-    lacked = _by_entries(rows)
+    lacked = _by_entries(situation, rows)
     return (
         f"its vector covers {them}{lacked}",
         mend,

@@ -274,20 +274,22 @@ class Proofs:
             lacking[number] = bool(asked[number]) and any(carried.get(key, []))
         return lacking
 
-    def shown_above(self, origin: str, seen: str) -> Positions:
+    def shown_above(self, origin: str, seen: str, stands_still: bool = False) -> Positions:
         """Changes of the origin above what vector and log claim that its own later lines and entries show to be there.
 
         Its files are read one after the other: what a server applied in between stands in the last ones alone. What was logged
         before its last start proves nothing: it may have been started with older data. Nor does what it had answered long before
         its vector was read, which does not cover it: a success may be said of a change that was not applied. Where nothing tells
         of a start, it has what it answered to clients.
+
+        `stands_still`: its vector covers nothing that it took since its last start, so what it answered long before counts, too.
         """
         after = self.unbroken_since
         if after is None and origin != self.replica.origin:
             return NONE
         after = after or max(filter(None, (self.since, self.perhaps)), default=datetime.min.replace(tzinfo=UTC))
         read = self.evidence.began.get(self.replica.server)
-        after = max(after, read - ANSWERED_BEFORE) if read else after
+        after = max(after, read - ANSWERED_BEFORE) if read and not stands_still else after
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
         had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
         lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)

@@ -43,7 +43,7 @@ def can_fill(situation: Situation, source: str, server: str, suffix: str | None)
 
     A link of which no file tells the consumer leads to no server that makes changes: their addresses stand in every vector.
     """
-    if (source, suffix) in situation.without_data:
+    if (source, suffix) in situation.without_data or unrecorded_on(situation, source, server, suffix):
         return False
     if situation.topology.pulling:
         return True
@@ -60,7 +60,16 @@ def whole_of(situation: Situation, rows: Sequence[Mapping[str, Any]], holders: S
     """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it."""
     positions = {(row["suffix"], row["position"]) for row in rows if row["held_by"]}
     lacking = {row["server"] for row in situation.verdicts.missing if (row["suffix"], row["position"]) in positions}
-    return [name for name in with_data(situation, holders, rows[0]["suffix"]) if name not in lacking]
+    whole = [name for name in with_data(situation, holders, rows[0]["suffix"]) if name not in lacking]
+    return [name for name in whole if not unrecorded_on(situation, name, rows[0]["server"], rows[0]["suffix"])]
+
+
+def unrecorded_on(situation: Situation, source: str, server: str, suffix: str | None) -> str:
+    """Why a server is not to be filled from one that took changes unrecorded; empty: nothing tells of that, or entries do."""
+    ends, contents = {source, server}, situation.verdicts.contents
+    if any(one.suffix == suffix and ends <= one.exports.keys() for one in contents):
+        return ""
+    return situation.unrecorded.get((source, suffix), "")
 
 
 def with_data(situation: Situation, servers: Iterable[str], suffix: str | None) -> list[str]:
@@ -148,6 +157,7 @@ def best_links_to(situation: Situation, server: str, suffix: str | None) -> list
         one
         for one in links
         if one.supplier not in shown.down and (one.supplier, suffix) not in situation.without_data
+        if not unrecorded_on(situation, one.supplier, server, suffix)
         if not one.blocked or (one.failure and one.failure.lets_fill)
     ]
     return sorted(links, key=lambda one: (waits_for(situation, one.supplier, suffix), one.supplier, one.name))

@@ -84,6 +84,12 @@ class Situation:
         return tells()(self) if tells else {}
 
     @cached_property
+    def unrecorded(self) -> Mapping[tuple[str, str | None], str]:
+        """The servers and suffixes that took changes which no log recorded -> what happened, in a clause."""
+        tells = self.topology.system.unrecorded
+        return tells()(self) if tells else {}
+
+    @cached_property
     def thrown_away(self) -> list[ThrownAway]:
         """Missing changes that no collected server holds, for the data of their maker were replaced."""
         return thrown_away(self)

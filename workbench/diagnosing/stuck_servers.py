@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
-from workbench.diagnosing.repair_sources import not_judged_on, up_to, with_data
+from workbench.diagnosing.repair_sources import not_judged_on, unrecorded_on, up_to, with_data
 from workbench.model import Finding, counted, first_few, listed, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
@@ -33,6 +33,12 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == one.suffix}
         lacking |= {server for server, suffix in situation.without_data if suffix == one.suffix}
         whole = [row for row in stuck if row["supplier"] not in lacking and _has(situation, row, waits)]
+        off = {
+            name: why
+            for row in whole
+            if (why := unrecorded_on(situation, (name := row["supplier"]), one.server, one.suffix))
+        }
+        whole = [row for row in whole if row["supplier"] not in off]
         open_ = {row["supplier"]: not_judged_on(situation, row["supplier"], one.server, one.suffix) for row in whole}
         doubted = [name for name, some in open_.items() if some]
         whole = [row for row in whole if row["supplier"] not in doubted]
@@ -59,6 +65,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 write_again_first(situation, one.server, one.suffix)
                 or keep_only_holder(situation, one.server, one.suffix)
                 or _filled_by_nobody(situation, one)
+                or (_compared_first(one, off) if off and not best else None)
                 or (None if best or doubted else _mended_first(situation, one, lacking))
                 or step(
                     f"initialise {one.server} from {source}the server with the most complete data",
@@ -157,6 +164,17 @@ def _entries_first(situation: Situation, one: Replica, source: str, open_: Mappi
     if other is not None and "entry_state" in other.evidence and "entry_state" in one.evidence:
         return step(f"find out first {whether}", f"what was collected does not tell: {loses}")
     return step("first collect with the entries: `workbench collect --entries`", f"nothing tells {whether}: {loses}")
+
+
+def _compared_first(one: Replica, off: Mapping[str, str]) -> Mapping[str, Any]:
+    """What to do for a server where only such have what it waits for as took changes that no log recorded."""
+    names = listed(sorted(off), "or")
+    return step(
+        f"collect with the entries (`workbench collect --entries`) before {one.server} is initialised from {names}",
+        f"{listed(sorted(off.values()), 'and')}: what was changed and deleted there would be changed and deleted on "
+        f"{one.server}, too",
+        f"do what REPLICATION_WAS_OFF says of {listed(sorted(off), 'and')} first",
+    )
 
 
 def _has(situation: Situation, pair: Mapping[str, Any], waits: Iterable[Mapping[str, Any]]) -> bool:

@@ -27,6 +27,7 @@ from workbench.diagnosing.kept_of_cleaned import as_elsewhere
 from workbench.diagnosing.left_in_logs import note_left_in_logs
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
+from workbench.diagnosing.not_added import logged_and_nowhere, not_added
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
 from workbench.diagnosing.removed_nothing import note_removed_nothing, with_removed_nothing
 from workbench.diagnosing.repeated_deletions import note_repeats
@@ -371,6 +372,7 @@ class _Suffix:
             name, asked = server.replica.server, np.flatnonzero(_VERDICTS[rules] != PRESENT)
             self.contents.add_grounds(name, some, grounds, asked, *self._held_by_others(server, some[asked]))
             lacked = self.contents.lacked(name, some, _VERDICTS[_RULE_OF[grounds]] != MISSING)
+            lacked |= logged_and_nowhere(self.contents, proofs, some, rules == _APPLIED, self._described)
             grounds[lacked] |= int(Ground.ENTRIES_LACK)
             rules = _RULE_OF[grounds]
         server.unclear = union([server.unclear, some[rules == _UNCLEAR]])
@@ -407,11 +409,7 @@ class _Suffix:
         found |= proofs.below_marks(some, server.marks)
         unadded = np.zeros(len(some), bool)
         if name in self.contents.exports:
-            keys = some.keys(self.system, self.names)
-            about = self._described(keys)
-            # An added entry carries its change for good, also as a tombstone, until that is cleared away.
-            added = [about.get(key, {}).get("operation") == "add" and self.contents.keeps(name, key) for key in keys]
-            unadded = np.array(added, bool) & ~proofs.in_entries(some)
+            unadded = not_added(self.contents, proofs, some, self._described)
             found |= unadded & (some.hi < self.system.instant(proofs.filled_at))
         found &= without
         return found, unadded & ~found
@@ -596,5 +594,5 @@ class _Suffix:
 
 
 _NEAR, _FEW = 10_000, 50
-_ASKED = ("not_shown", "in_log", "entries_lack", "unclear")
-_NOT_SHOWN, _IN_LOG, _LACKED, _UNCLEAR = map([rule.name for rule in RULES].index, _ASKED)
+_ASKED = ("not_shown", "in_log", "entries_lack", "unclear", "applied")
+_NOT_SHOWN, _IN_LOG, _LACKED, _UNCLEAR, _APPLIED = map([rule.name for rule in RULES].index, _ASKED)

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import pyarrow.compute as pc
+
 from workbench.diagnosing.cleaned_away import claims_nothing_of_cleaned, forgot, had_before
 from workbench.diagnosing.data_sources import JudgedServer
 from workbench.diagnosing.dropping import dropping, remembers, told_of_dropping
@@ -20,7 +22,7 @@ from workbench.diagnosing.refusals import refused_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
-from workbench.engine.rows import rows_at
+from workbench.engine.rows import rows_at, rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND
@@ -117,8 +119,9 @@ class Waiting:
         high = max(low, self._waits_below(server, origin))
         own = self._is_own(server, origin)
         # An export is of a later moment than the vector that comes with it: its entries show more.
-        if own or (server.proofs.exported and self.known.tally(origin, Span(low, high))[0]):
-            mine = server.proofs.shown_above(origin, seen)
+        closed = vector_stands_still(server.proofs)
+        if own or closed or (server.proofs.exported and self.known.tally(origin, Span(low, high))[0]):
+            mine = server.proofs.shown_above(origin, seen, closed)
         kept = self._kept(server, origin)
         others = [one.source for one in self.holders if one.source is not None and one.replica is not server.replica]
         shown = self._shown_up_to(origin)
@@ -351,6 +354,25 @@ class Waiting:
 
     def _pair(self, key: str) -> Pair:
         return self.system.halves(key) if key else LOWEST
+
+
+def vector_stands_still(proofs: Proofs) -> bool:
+    """True for a supplier without an open log of changes: its vector does not move, whatever it takes.
+
+    Its messages say so behind its last start, which opens the log, and behind the last time that its data were replaced.
+    """
+    evidence, since = proofs.evidence, proofs.unbroken_since
+    if proofs.replica.origin is None or since is None or not evidence.shown.proving.log_closed:
+        return False
+    closed = evidence.once(proofs.replica.server, _last_closed)
+    return closed is not None and closed > since
+
+
+def _last_closed(evidence: Evidence, server: str) -> datetime | None:
+    where = (pc.field("code") == evidence.shown.proving.log_closed) & pc.field("at").is_valid()
+    parts = evidence.parts("messages", server)
+    moments = [pc.max(rows_where([part], ["at"], where)["at"]).as_py() for part in parts]
+    return max(filter(None, moments), default=None)
 
 
 def _former_origins(shown: Topology, holders: Sequence[Holder]) -> set[tuple[str, str]]:

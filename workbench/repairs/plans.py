@@ -134,7 +134,7 @@ class Plan:
                had a mark of conflict; None: they were not collected)
     courses    the ways that were compared, the chosen ones among them
     promise    rows of what is there afterwards: `server`, `suffix`, `origin`, `count`, `first`, `last`, and in `targets` what
-               the changes are about, as far as it is known
+               the changes are about, as far as it is known; `created`: those of them that they bring into being
     before     what was missing and pending before, by server; `after`: the same on the model, all steps done, when life goes on
     open       what the plan does not mend, in sentences
     unmended   how many needs are left for which no proven way was found

@@ -39,7 +39,9 @@ def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, s
         }
         ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last)}
         targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry and not lot.renames))[:TARGETS_SHOWN]
-        rows.append({**about, **ends, "targets": targets})
+        # An entry that is changed no more after it was made has to be there.
+        made = {lot.entry: lot.creates for lot in lots if lot.entry}
+        rows.append({**about, **ends, "targets": targets, "created": [target for target in targets if made[target]]})
     return rows
 
 

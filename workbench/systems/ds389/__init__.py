@@ -47,6 +47,12 @@ def _without_data() -> Callable[..., dict[tuple[str, str | None], bool]]:
     return without_data
 
 
+def _unrecorded() -> Callable[..., dict[tuple[str, str | None], str]]:
+    from workbench.systems.ds389.detectors.unrecorded import unrecorded
+
+    return unrecorded
+
+
 def _filled_again() -> Callable[..., dict[tuple[str, str | None], list[tuple[str, str]]]]:
     from workbench.systems.ds389.detectors.fillings_again import filled_at_start
 
@@ -128,6 +134,7 @@ SYSTEM = System(
     pending=_pending,
     detectors=_detectors,
     without_data=_without_data,
+    unrecorded=_unrecorded,
     filled_again=_filled_again,
     codes=CODES,
     clock_levels=HEALTH_LEVELS,

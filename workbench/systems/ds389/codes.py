@@ -82,6 +82,11 @@ CODES: Mapping[str, Code] = {
         "replication does not run on a server: its plug-in is disabled, or a replica could not be set up at its start",
         (_ERROR,),
     ),
+    "REPLICATION_WAS_OFF": Code(
+        "replication was switched off on a server and on again: what clients wrote there meanwhile is in no changelog; a warning "
+        "where the access log of that time is missing, an information where nothing was written",
+        (_INFO, _WARNING, _ERROR),
+    ),
     "CHANGELOG_CLOSED": Code(
         "a supplier has no changelog open: what is written there is recorded nowhere, and no session sends it",
         (_ERROR,),

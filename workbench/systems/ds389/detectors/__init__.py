@@ -26,12 +26,14 @@ from workbench.systems.ds389.detectors.silent import no_answer_in_time, search_r
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.detectors.unlike_lists import lists_differ
+from workbench.systems.ds389.detectors.unrecorded import replication_was_off
 from workbench.systems.ds389.detectors.wrong_deletions import wrong_entry_deleted
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
 
 DETECTORS: Detectors = {
     IDENTITY: (
         replication_off,
+        replication_was_off,
         no_answer_in_time,
         stopped_meanwhile,
         search_refused,

@@ -22,6 +22,7 @@ from workbench.rules.vectors import last
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.ignored import do_not_ignore
 from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
+from workbench.systems.ds389.detectors.unrecorded import removed_after
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
 from workbench.systems.ds389.rules.supplying import NOT_FOUND
@@ -114,7 +115,9 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             items=(row["anchor"],),
             evidence=(_pair_shown(row), *told.kept, *([{"failures": told.failures}] if told.failures else [])),
             fix=_repairs(situation, row, others),
-            assumes=(LOG_BEGINS_AT_FIRST_RECORD,) if row["anchor_class_assumed"] else (),
+            assumes=(LOG_BEGINS_AT_FIRST_RECORD,)
+            if row["anchor_class_assumed"] and not _removed(situation, row)
+            else (),
             root=""
             if moment or others
             else f"nothing goes from {row['supplier']} to {listed(names)}: {_begins_at(situation, row)}",
@@ -172,9 +175,22 @@ def _begins_at(situation: Situation, row: Row) -> str:
     return f"the record to begin at {_why(row)} the changelog of {row['supplier']}"
 
 
+def _removed(situation: Situation, row: Row) -> datetime | None:
+    """When the supplier removed the changelog that may have had the record; None: no line tells of that."""
+    system = situation.topology.system
+    made = system.moment(system.typed(row["anchor"]) or "")
+    return (
+        removed_after(situation, row["supplier"], row["suffix"], made)
+        if row["anchor_class"] == PURGED and made
+        else None
+    )
+
+
 def _sentence(situation: Situation, row: Row, told: _Lines, others: list[str]) -> str:
-    why = _why(row)
+    why, removed = _why(row), _removed(situation, row)
     assumed = " (assumed: the changelog does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
+    if removed:
+        assumed = f", which was removed at {removed:%Y-%m-%d %H:%M:%S} UTC, when replication was switched off there"
     logged = f"; its log shows the same failure {told.failures:,} times" if told.failures else ""
     way = f"; {', '.join(others)} can still serve {row['consumer']}" if others else ""
     if keeps_none(situation, row["supplier"], row["suffix"]):

@@ -39,6 +39,7 @@ from workbench.systems.ds389.formats.agreement_deletions import deletion, deleti
 from workbench.systems.ds389.formats.log_kinds import STAMP, is_title, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, stands
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
+from workbench.systems.ds389.formats.unrecorded import UNRECORDED, Unrecorded
 from workbench.systems.ds389.secrets import SECRETS, harmless_start
 
 _UPDATE_TAGS = np.array(sorted(UPDATES))
@@ -83,6 +84,7 @@ class AccessLogReader:
         self._changed: list[int] = []
         self._filling: list[int] = []
         self._logins = Logins()
+        self._unrecorded = Unrecorded()
 
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
@@ -95,7 +97,9 @@ class AccessLogReader:
         else:
             batch, times = self._read_text(lines)
         self._acknowledged.judge(batch, times)
-        applied, facts = self._connections.settle(batch, piece.ended)
+        applied, facts, targets, replicated = self._connections.settle(batch, piece.ended)
+        if unrecorded := self._unrecorded.read(batch, targets, replicated):
+            facts = {**facts, UNRECORDED: unrecorded}
         self._acknowledged.seen(facts["by_origin"])
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}

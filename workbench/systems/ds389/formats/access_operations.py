@@ -173,8 +173,9 @@ class Connections:
         other._requests = deepcopy(self._requests)
         return other
 
-    def settle(self, batch: Batch, ended: bool) -> tuple[pa.Table, dict[str, Any]]:
-        """(rows of `applied`, facts) of a batch and of earlier results that it decides on."""
+    def settle(self, batch: Batch, ended: bool) -> tuple[pa.Table, dict[str, Any], pa.Array, Column]:
+        """(rows of `applied`, facts) of a batch and of earlier results that it decides on; the target of each of its results,
+        and whether its connection is one of replication: 1, 0, or -1 where that is not known."""
         replicated, decides, since = self._states(batch)
         targets = self._requests.targets(batch, since)
         with_csn = batch.csn != b""
@@ -205,7 +206,7 @@ class Connections:
         silent = np.flatnonzero((batch.form == SILENT) & (replicated != 0)).tolist()
         if unnamed := sum(not _never_replicated(targets[index]) for index in silent):
             facts["results_without_position"] = unnamed
-        return found, facts
+        return found, facts, targets, replicated
 
     def _states(self, batch: Batch) -> tuple[Column, Column, Column]:
         """For each result: 1 replication, 0 not, -1 unknown; the event that comes next on its connection, or 0; where

@@ -265,6 +265,11 @@ MEANINGS: dict[str, Meaning] = {
         "does not match the data in the changelog",
         r"(?:New data|Data) for replica (?P<suffix>.*?) does not match the data in the changelog",
     ),
+    "replica_removed": _meaning(
+        "replication was switched off for a suffix, and its changelog was removed",
+        "since the replica config is being deleted",
+        r"The changelog for replica (?P<suffix>.*?) is no longer valid since the replica config is being deleted",
+    ),
     "vector_mismatch": _meaning(
         "changelog and database do not claim the same changes",
         ("is larger than the max CSN", "which is present in RUV"),

@@ -10,6 +10,7 @@ from typing import Any
 from workbench.model import Problem, counted, listed
 from workbench.repairs.plans import Step, Vectors
 from workbench.repairs.standing import state_of
+from workbench.systems.ds389.live.entries import entry_of
 from workbench.systems.ds389.live.hands import HANDS, Hand
 from workbench.systems.ds389.live.planned import PlannedServers
 
@@ -170,6 +171,8 @@ class DirectorySite(PlannedServers):
         if row["targets"] and partner:
             if unlike := self._still_unlike(suffix, (partner, name), row["targets"]):
                 return False, unlike
+            if absent := self._absent(partner, row.get("created", ())):
+                return False, f"has not got {what}: {partner} does not show {absent} either"
             compared = counted(len(row["targets"]), "entry is", "entries are")
             return True, f"has got {what}, and its {compared} as on {partner}"
         # A vector that claimed them when they were missing proves nothing, unless all of its data came anew.
@@ -189,6 +192,11 @@ class DirectorySite(PlannedServers):
             if not left or time.monotonic() >= end:
                 return told[left[0]] if left else None
             time.sleep(_PAUSE)
+
+    def _absent(self, name: str, targets: Sequence[str]) -> str | None:
+        """The first of some entries that a server does not show: two servers that lack one are alike in it."""
+        with self.connected(name) as server:
+            return next((dn for dn in targets if entry_of(server, dn) is None), None)
 
     def _partner(self, row: Mapping[str, Any], vectors: Vectors) -> str | None:
         """A server that makes changes and lacked nothing of what was promised."""

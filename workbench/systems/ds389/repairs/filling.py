@@ -191,6 +191,8 @@ class Initialise:
             costs.append(
                 f"what {server} alone shows in {counted(own, 'entry', 'entries')} is thrown away ({ENTRIES_DIFFER})"
             )
+        if why := view.situation.unrecorded.get((server, view.suffix)):
+            costs.append(f"what clients wrote on {server} meanwhile is thrown away ({why}: REPLICATION_WAS_OFF)")
         return Draft(
             f"initialise-from-{source}",
             f"initialise {server} from {source}",

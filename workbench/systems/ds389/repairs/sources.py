@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.repair_sources import fed_by_it_alone, not_judged_on, up_to
+from workbench.diagnosing.repair_sources import fed_by_it_alone, not_judged_on, unrecorded_on, up_to
 from workbench.model import listed
 from workbench.repairs.obstacles import stopped_links
 from workbench.systems.ds389.rules.link_reasons import INACTIVE, LOCKED
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def not_judged(view: View, source: str, server: str) -> str:
     """Why a server is not to be filled from one of which nothing tells whether it has what the server has; empty: it may be."""
+    if why := unrecorded_on(view.situation, source, server, view.suffix):
+        return f"{why}: collect with --entries"
     found = not_judged_on(view.situation, source, server, view.suffix)
     if not found:
         return ""

@@ -1,0 +1,236 @@
+"""Replication that was switched off on a server and on again: what clients wrote meanwhile is recorded nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import findings, of, plain_line, stamp
+from entry_samples import answered, entry, export, mesh
+from hand_plans import rewrite
+from log_samples import read, rows, same_in_pieces
+from memory_servers import MemorySite, dn_of
+from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements
+from planning_samples import MADE, Files, server, stamps
+
+from workbench.boundary import to_yaml
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.planning import plan
+from workbench.systems.ds389.formats.access_log import ACCESS_LOG
+from workbench.systems.ds389.formats.errors_log import ERRORS_LOG
+
+REPLICA = r"cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config"
+REMOVED = (
+    f"replica_config_delete - The changelog for replica {SUFFIX} is no longer valid since the replica config is being deleted.  "
+    "Removing the changelog."
+)
+
+
+def said(second: float, conn: int, operation: str, target: str, tag: int, more: str = "") -> str:
+    """The two lines of an operation."""
+    where = f"{stamp(second)} conn={conn} op=1"
+    return f'{where} {operation} dn="{target}"\n{where} RESULT err=0 tag={tag} nentries=0 etime=0.006{more}\n'
+
+
+def switched(off: float = 20, on: float = 26, written: int = 2) -> str:
+    """The access log of a server while its replica was deleted and made anew: what clients wrote has no CSN."""
+    wrote = [said(off + 1 + number, 10 + number, "DEL", f"uid=u{number},{SUFFIX}", 107) for number in range(written)]
+    other = said(off + 3, 30, "MOD", "cn=changelog,cn=userroot,cn=ldbm database,cn=plugins,cn=config", 103)
+    gone = said(off, 3, "DEL", REPLICA, 107) + "".join(wrote) + other + said(on, 4, "ADD", REPLICA, 105)
+    before = said(5, 5, "DEL", f"uid=early,{SUFFIX}", 107, f" csn={csn(2, 3)}")
+    return before + gone + said(30, 6, "DEL", f"uid=late,{SUFFIX}", 107, f" csn={csn(30, 3)}")
+
+
+def off_and_on(access: str | None) -> Files:
+    """s3 removed its changelog, and made a change of its own since, which s1 and s2 wait for: no session can begin."""
+    links = dict.fromkeys(("s1", "s2", "s3"), "")
+    for name in links:
+        others = [other for other in links if other != name]
+        links[name] = "".join(agreement(f"{name}-to-{other}", 38900 + int(other[1:])) for other in others)
+    own, theirs = stamps(2, 0), stamps(3, 1, 2, 3)
+    has = claims(r1=(0, 9), r2=(0, 0), r3=(1, 3))
+    files = {
+        **server("s1", 1, has, [*MADE, *own, *theirs], links["s1"]),
+        **server("s2", 2, has, [*MADE, *own, *theirs], links["s2"]),
+        **server("s3", 3, {**has, **claims(r3=(1, 30))}, stamps(3, 30), links["s3"]),
+    }
+    files["s3.errors.log"] += plain_line(20, REMOVED)
+    return files if access is None else {**files, "s3.access.log": access}
+
+
+def test_the_line_of_a_removed_changelog_is_a_message_of_its_own() -> None:
+    (row,) = rows(ERRORS_LOG, plain_line(20, REMOVED).rstrip("\n"), table="messages")
+    assert (row["code"], row["suffix"]) == ("replica_removed", SUFFIX)
+
+
+def test_the_access_log_tells_what_was_written_without_a_csn_meanwhile() -> None:
+    assert same_in_pieces(ACCESS_LOG, switched(), 100, 900, 5000)
+    _, parsed = read(ACCESS_LOG, switched())
+    ((off, told),) = parsed.facts["unrecorded"][SUFFIX].items()
+    assert (off[11:19], told["max"][11:19], told["count"]) == ("10:27:32", "10:27:38", 2)
+    assert told["names"] == [f"uid=u0,{SUFFIX}", f"uid=u1,{SUFFIX}"]
+
+
+def test_what_was_written_while_replication_was_off_is_told_and_spread_by_no_step(tmp_path: Path) -> None:
+    case = case_of(tmp_path, off_and_on(switched()))
+    found = diagnose(case)
+    (off,) = of("REPLICATION_WAS_OFF", found["findings"])
+    assert (off["server"], off["severity"]) == ("s3", "error")
+    assert "from 2024-03-24 10:27:32 to 2024-03-24 10:27:38 UTC" in off["summary"]
+    assert f"2 operations without a CSN (uid=u0,{SUFFIX}; uid=u1,{SUFFIX})" in off["summary"]
+    assert "2 operations of clients on s3 went unrecorded while replication was off there" in headline(found)
+    for one in of("REINIT_REQUIRED", found["findings"]):
+        assert one["fix"][0]["repair"].startswith("collect with the entries (`workbench collect --entries`) before")
+    planned = plan(case)
+    assert not [step for step in planned.steps if step.repair == "initialise"]
+    refused = [course.refused for course in planned.courses if course.way == "initialise-from-s3"]
+    assert refused and all(
+        "s3 took changes without recording them while replication was off there: collect with --entries" in why
+        for why in refused
+    )
+
+
+@pytest.mark.parametrize(
+    ("access", "severity", "word"),
+    [
+        (None, "warning", "nothing tells whether they wrote"),
+        (
+            said(5, 5, "DEL", f"uid=early,{SUFFIX}", 107, f" csn={csn(2, 3)}"),
+            "warning",
+            "nothing tells whether they wrote",
+        ),
+        (switched(written=0), "info", "its access log shows that no client wrote there meanwhile"),
+    ],
+)
+def test_only_an_access_log_of_that_time_shows_that_nothing_was_written(
+    access: str | None, severity: str, word: str, tmp_path: Path
+) -> None:
+    files = off_and_on(access)
+    (off,) = of("REPLICATION_WAS_OFF", findings(tmp_path / "found", files))
+    assert off["severity"] == severity and word in off["summary"]
+    steps = [step for step in plan(case_of(tmp_path / "plan", files)).steps if step.repair == "initialise"]
+    assert bool(steps) is (severity == "info")
+
+
+@pytest.mark.parametrize("filled", ["s3", "s1 s2"])
+def test_servers_that_were_filled_since_have_nothing_to_do_with_it(filled: str, tmp_path: Path) -> None:
+    """The server itself lost what was written there; all others, filled from it, have it."""
+    files = off_and_on(switched())
+    for name in filled.split():
+        lines = [
+            f'conn=5 op=4 repl="{SUFFIX}": Begin total protocol',
+            "import userroot: Import complete.  Processed 9 entries in 3 seconds.",
+        ]
+        files[f"{name}.errors.log"] += "".join(
+            plain_line(40 + at, f"total_update - {text}") for at, text in enumerate(lines)
+        )
+    assert not of("REPLICATION_WAS_OFF", findings(tmp_path, files))
+
+
+def test_a_lost_anchor_is_told_to_have_gone_with_the_changelog(tmp_path: Path) -> None:
+    lost = of("ANCHOR_PURGED", findings(tmp_path / "line", off_and_on(switched())))
+    assert lost
+    for one in lost:
+        assert "which was removed at 2024-03-24 10:27:32 UTC, when replication was switched off there" in one["summary"]
+        assert "assumed" not in one["summary"] and not one["assumes"]
+    files = off_and_on(None)
+    files["s3.errors.log"] = files["s3.errors.log"].replace(plain_line(20, REMOVED), "")
+    assert all("assumed" in one["summary"] for one in of("ANCHOR_PURGED", findings(tmp_path / "none", files)))
+
+
+# --- a supplier without an open changelog, whose vector stands still
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_a_supplier_without_changelog_took_is_not_on_its_way(closed: bool, tmp_path: Path) -> None:
+    has, behind = claims(r1=(0, 9), r2=(0, 0)), {**claims(r1=(0, 4), r2=(0, 0)), 3: None}
+    own = stamps(2, 0)
+    files = {
+        **server("s1", 1, has, [*MADE, *own], agreement("s1-to-s3", 38903)),
+        **server("s2", 2, has, [*MADE, *own], agreement("s2-to-s1", 38901)),
+        **server("s3", 3, behind, None),
+    }
+    files["s3.replica.ldif"] = files["s3.replica.ldif"].replace("nsDS5Flags: 0", "nsDS5Flags: 1")
+    files["s3.errors.log"] += f"{stamp(0)} - INFO - main - 389-Directory/2.3.1 B2022.300.0000 starting up\n"
+    files["s3.errors.log"] += (
+        plain_line(60, "replica_execute_cl2ldif_task - Changelog is not open") if closed else plain_line(60, "x")
+    )
+    files["s3.access.log"] = "".join(answered(second, f"uid=u{second}", csn(second, 1), True) for second in range(5, 9))
+    at = {"from": "2024-03-24T10:28:10Z", "until": "2024-03-24T10:28:11Z"}
+    servers = [
+        {"name": name, "files": sorted(one for one in files if one.startswith(f"{name}."))}
+        for name in ("s1", "s2", "s3")
+    ]
+    about = [{"server": name, "role": "supplier", **at} for name in ("s1", "s2", "s3")]
+    files["case.yaml"] = to_yaml({"system": "ds389", "servers": servers, "collected": about})
+    found = diagnose(case_of(tmp_path, files))
+    assert bool(of("CHANGELOG_CLOSED", found["findings"])) is closed
+    (waits,) = (row for row in found["pending"] if row["server"] == "s3")
+    assert waits["count"] == (1 if closed else 5)
+
+
+# --- a server whose files were put back before its changelog was removed
+
+
+def put_back(*, entries: bool = False, removed: bool = True) -> dict[str, Any]:
+    """s3 made 5 and was started with older files; all have its 8, none has 5, and its changelog was removed later."""
+    has = claims(r1=(1, 9), r3=(3, 8))
+    known = [*(csn(second, 1) for second in range(1, 10)), csn(3, 3), csn(8, 3)]
+    links = agreement("to-s3", 38903) + agreement("to-s2", 38902)
+    files = {
+        **server("s1", 1, has, known, links),
+        **server("s2", 2, has, known, agreement("to-s1", 38901) + agreement("to-s3", 38903)),
+        **server("s3", 3, has, known[-2:] if not removed else known[-1:], agreement("to-s1", 38901)),
+    }
+    files["s3.access.log"] = answered(5, "uid=five", csn(5, 3), operation="ADD") + answered(8, "uid=eight", csn(8, 3))
+    starts = f"{stamp(7)} - INFO - main - 389-Directory/2.3.1 B2022.300.0000 starting up\n"
+    files["s3.errors.log"] += starts + (plain_line(20, REMOVED) if removed else "")
+    if entries:
+        vector = elements(has)
+        for name in ("s1", "s2", "s3"):
+            files[f"{name}.entries.ldif"] = export(vector, [entry("uid=anna", 1)])
+    return files
+
+
+def test_lines_of_before_prove_nothing_where_others_have_only_what_was_made_since(tmp_path: Path) -> None:
+    case = case_of(tmp_path, put_back())
+    found = diagnose(case)
+    lacking = {(row["server"], row["position"]) for row in found["missing"]}
+    assert ("s1", csn(5, 3)) in lacking and ("s2", csn(5, 3)) in lacking
+    assert [row["server"] for row in found["unknown"] if row["origin"] == "3"] == ["s3"]
+    planned = plan(case)
+    assert not [step for step in planned.steps if (step.repair, step.on) == ("initialise", "s3")]
+
+
+# --- content is the last word
+
+
+def test_an_added_entry_that_no_entry_carries_is_missing_whatever_the_log_says(tmp_path: Path) -> None:
+    entries = [entry("uid=anna", 1)]
+    files: dict[str, Any] = mesh({"r1": (1, 9), "r2": (1, 2)}, {"s1": entries, "s2": entries}, {})
+    files["s1.access.log"] = answered(5, "uid=five", csn(5, 1), operation="ADD")
+    case = case_of(tmp_path, files)
+    (row,) = (row for row in diagnose(case)["missing"] if row["position"] == csn(5, 1))
+    assert (row["server"], row["rule"]) == ("s1", "entries_lack")
+    # Somebody may have deleted it while nothing was recorded.
+    off: dict[str, Any] = {**files, "s1.errors.log": plain_line(20, REMOVED)}
+    assert not diagnose(case_of(tmp_path / "off", off))["missing"]
+    # One that carries it has it, also where the entry was deleted later.
+    there = f"dn: uid=five,{SUFFIX}\nobjectClass;vucsn-{csn(5, 1)}: person\nnsUniqueId: 2-2-2-5\n\n"
+    for name in ("s1", "s2"):
+        files[f"{name}.entries.ldif"] = export(elements(claims(r1=(1, 9), r2=(1, 2))), [*entries, there])
+    assert not diagnose(case_of(tmp_path / "there", files))["missing"]
+
+
+def test_two_servers_that_lack_an_entry_are_alike_and_the_promise_is_not_kept(tmp_path: Path) -> None:
+    repair = rewrite()
+    row = {"server": "s3", "suffix": SUFFIX, "origin": "1", "count": 1, "first": csn(90, 1), "last": csn(90, 1)}
+    promise = {**row, "targets": [dn_of("nobody")], "created": [dn_of("nobody")]}
+    told = MemorySite(replace(repair.plan, promise=(promise,)), repair.fleet, tmp_path).kept()[-1]
+    assert told["kept"] is False and told["says"].endswith(f"does not show {dn_of('nobody')} either")
+    gone = {**promise, "created": []}  # what a deletion is about is gone on both
+    told = MemorySite(replace(repair.plan, promise=(gone,)), repair.fleet, tmp_path / "gone").kept()[-1]
+    assert told["kept"] is True

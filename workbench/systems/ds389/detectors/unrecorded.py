@@ -1,0 +1,237 @@
+"""Servers on which replication was switched off and on again.
+
+What clients wrote there meanwhile, no changelog recorded:
+
+    22:38:02 c   dsconf c replication disable     its changelog is removed
+    22:38:05 c   DEL uid=keep-0, err=0, no CSN    recorded nowhere, no session sends it
+    22:38:06 c   dsconf c replication enable      its vector is as before, and claims all that it claimed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import Finding, counted, step
+from workbench.rules.verdicts import TOTAL
+from workbench.systems.ds389.formats.unrecorded import UNRECORDED
+from workbench.systems.ds389.logged.lines import WITH_TEXT, line_shown, session_logs
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica
+
+REMOVED = "replica_removed"
+_SAME = timedelta(minutes=2)
+"""Between the line of the errors log and the answer to the deletion of the replica at most."""
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Off:
+    """One time in which a suffix of a server did not replicate.
+
+    until     when replication was switched on again; None: the access log does not show it
+    count     what clients wrote meanwhile, as far as the access log shows it
+    whole     the access log shows all of that time
+    compared  the entries of all its servers were collected, and are alike: nothing is left of it
+    """
+
+    server: str
+    suffix: str | None
+    at: datetime
+    until: datetime | None
+    count: int
+    names: tuple[str, ...]
+    whole: bool
+    compared: bool
+    evidence: tuple[Mapping[str, Any], ...]
+
+    @property
+    def nothing(self) -> bool:
+        """True if nothing was written meanwhile, or nothing of it is left."""
+        return self.compared or (self.whole and not self.count)
+
+
+def replication_was_off(situation: Situation) -> Iterator[Finding]:
+    """Told of each time that its server and the others still have to do with."""
+    for one in situation.once(_off_times):
+        at = f"{one.at:%Y-%m-%d %H:%M:%S}"
+        when = f"from {at} to {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else f"at {at} UTC, and on again since"
+        severity = "info" if one.nothing else "error" if one.count else "warning"
+        root = f"{counted(one.count, 'operation')} of clients on {one.server} went unrecorded while replication was off there"
+        yield Finding(
+            "REPLICATION_WAS_OFF",
+            severity,
+            f"replication was switched off on {one.server} {when}{_written(one)}",
+            server=one.server,
+            suffix=one.suffix,
+            evidence=one.evidence,
+            root=root if severity == "error" else "",
+            fix=() if one.nothing else (_compare(situation, one),),
+        )
+
+
+def _written(one: Off) -> str:
+    if one.compared:
+        return ". The collected entries do not differ: nothing that was written meanwhile is missing elsewhere"
+    if one.nothing:
+        return "; its access log shows that no client wrote there meanwhile"
+    if not one.count:
+        return (
+            ". What clients wrote there meanwhile is in no changelog, and no session sends it to another server: the access log "
+            "of that time was not collected, so nothing tells whether they wrote"
+        )
+    more = "" if one.whole else "at least "
+    names = "; ".join(one.names[:_NAMED]) + ("; …" if one.count > _NAMED else "")
+    return (
+        f". Meanwhile clients wrote there: its access log shows {more}{counted(one.count, 'operation')} without a CSN ({names}). "
+        f"No changelog has {'it' if one.count == 1 else 'them'}, and no session sends {'it' if one.count == 1 else 'them'} to "
+        "another server"
+    )
+
+
+def _compare(situation: Situation, one: Off) -> dict[str, str | None]:
+    collect = (
+        ""
+        if _compared(situation, one.server, one.suffix)
+        else "collect with the entries (`workbench collect --entries`), "
+    )
+    return step(
+        f"{collect}compare the entries of {one.server} with those of the others, and make on a supplier what of the "
+        "differences is right",
+        f"{one.server} claims the same changes as before, and its entries alone tell what was written there",
+        f"initialise no server from {one.server} before that: what was changed and deleted there would be changed and deleted on "
+        f"it, too. To initialise {one.server} throws away what was written there",
+    )
+
+
+def unrecorded(situation: Situation) -> dict[tuple[str, str | None], str]:
+    """The servers and suffixes with changes that nothing recorded, or perhaps some -> what happened, in a clause."""
+    found: dict[tuple[str, str | None], str] = {}
+    for one in situation.once(_off_times):
+        if not one.nothing:
+            took = "took" if one.count else "may have taken"
+            found[one.server, one.suffix] = (
+                f"{one.server} {took} changes without recording them while replication was off there"
+            )
+    return found
+
+
+def removed_after(situation: Situation, server: str, suffix: str | None, moment: datetime) -> datetime | None:
+    """When a server first removed its changelog after that moment, as replication was switched off; None: no line says so."""
+    times = [at for at, _ in situation.once(_removals).get((server, suffix), ()) if at > moment]
+    return min(times, default=None)
+
+
+Removal = tuple[datetime, Mapping[str, Any]]
+
+
+def _removals(situation: Situation) -> dict[tuple[str, str | None], list[Removal]]:
+    """Server and suffix -> when its changelog was removed, and the line that says so."""
+    found: dict[tuple[str, str | None], list[Removal]] = {}
+    told = {one.server for one in situation.case.inputs if one.facts.get("codes", {}).get(REMOVED)}
+    for log in session_logs(situation.case) if told else ():
+        for row, place in log.lines((REMOVED,), [*WITH_TEXT, "suffix"]) if log.server in told else ():
+            if place.at and row["suffix"]:
+                found.setdefault((log.server, row["suffix"]), []).append((place.at, line_shown(row, place)))
+    return found
+
+
+def _off_times(situation: Situation) -> list[Off]:
+    found = []
+    for replica in situation.topology.replicas:
+        windows = _windows(situation, replica)
+        lines = situation.once(_removals).get((replica.server, replica.suffix), [])
+        for at, line in lines:
+            near = min(windows, key=lambda off: abs(off - at), default=None)
+            if near is None or abs(near - at) > _SAME:
+                windows[at] = _Window(lines=[line], seen=False)
+            else:
+                windows[near].lines.append(line)
+                windows[near].began.append(at)
+        ends = sorted(windows)
+        compared = _alike(situation, replica)
+        for at in ends:
+            window = windows[at]
+            at = min([at, *window.began])
+            if not _replaced_since(situation, replica, window.until or at):
+                found.append(
+                    Off(
+                        replica.server,
+                        replica.suffix,
+                        at,
+                        window.until,
+                        window.count,
+                        tuple(window.names),
+                        window.seen and window.until is not None,
+                        compared,
+                        (*window.lines, *window.files),
+                    )
+                )
+    return found
+
+
+class _Window:
+    """What the files of a server tell of one time without replication."""
+
+    def __init__(self, lines: list[Mapping[str, Any]] | None = None, seen: bool = True) -> None:
+        self.lines, self.seen = lines or [], seen
+        self.began: list[datetime] = []
+        self.until: datetime | None = None
+        self.files: list[Mapping[str, Any]] = []
+        self.counts: dict[str, int] = {}
+        self.names: list[str] = []
+
+    @property
+    def count(self) -> int:
+        """Of logs that were collected again with later snapshots, each line counts once."""
+        return max(self.counts.values(), default=0)
+
+
+def _windows(situation: Situation, replica: Replica) -> dict[datetime, _Window]:
+    found: dict[datetime, _Window] = {}
+    for one in situation.case.inputs:
+        told = one.facts.get(UNRECORDED, {}).get(replica.suffix, {}) if one.server == replica.server else {}
+        for off, row in told.items():
+            if not off:
+                continue
+            window = found.setdefault(_moment(off), _Window())
+            if row["max"]:
+                window.until = _moment(row["max"])
+            if count := row["count"]:
+                window.counts[one.snapshot] = window.counts.get(one.snapshot, 0) + count
+                window.names += [name for name in row["names"] if name not in window.names]
+                window.files.append({"file": one.file, "count": count, "names": row["names"]})
+    return found
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _replaced_since(situation: Situation, replica: Replica, moment: datetime) -> bool:
+    """True if the data of the server came whole from another one since, or those of all others: then they are alike."""
+
+    def filled(server: str) -> bool:
+        resets = situation.verdicts.resets.get((server, replica.suffix), ())
+        return any(one.kind == TOTAL and one.sure and one.began >= moment for one in resets)
+
+    others = [one.server for one in situation.topology.replicas if one.suffix == replica.suffix and one is not replica]
+    return filled(replica.server) or (bool(others) and all(map(filled, others)))
+
+
+def _compared(situation: Situation, server: str, suffix: str | None) -> bool:
+    """True if the entries of the server were collected, and those of another one."""
+    return any(one.suffix == suffix and server in one.exports for one in situation.verdicts.contents)
+
+
+def _alike(situation: Situation, replica: Replica) -> bool:
+    """True if the entries of all servers of the suffix were collected, and do not differ."""
+    names = {one.server for one in situation.topology.replicas if one.suffix == replica.suffix}
+    return any(
+        one.suffix == replica.suffix and names <= one.exports.keys() and not one.differences
+        for one in situation.verdicts.contents
+    ) and not situation.not_collected(replica.suffix)
