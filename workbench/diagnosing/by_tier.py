@@ -116,7 +116,7 @@ class Tiers:
                 place
                 for name in names
                 for place in (
-                    self.seen.reported(name),
+                    None if name in self.seen.cut_since else self.seen.reported(name),
                     *(self.seen.probed(name, which) for which in ("last", "commit")),
                 )
             )

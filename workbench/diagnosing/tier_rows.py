@@ -30,8 +30,11 @@ PAIRED = 100
 
 SERVE_NOBODY = conditions.GONE | {conditions.HUNG}
 
-NO_ANSWER = "no_answer"
-UNKNOWN_SAYS = {NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last"}
+NO_ANSWER, CUT_BACK = "no_answer", "cut_back"
+UNKNOWN_SAYS = {
+    NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
+    CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
+}
 
 
 def judged_by_tier(
@@ -60,8 +63,10 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
     anew = tiers.logs.cut_back(name)
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
-    if tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last):
-        row = {"from": show(last), "to": show(head), "count": None, "why": NO_ANSWER, "says": UNKNOWN_SAYS[NO_ANSWER]}
+    silent = tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last)
+    if silent or name in tiers.seen.cut_since:
+        why = NO_ANSWER if silent else CUT_BACK
+        row = {"from": show(last), "to": show(head), "count": None, "why": why, "says": UNKNOWN_SAYS[why]}
         found.unknown.append(about | row)
         return
     span = tiers.logs.span(name)
@@ -252,7 +257,7 @@ def _offered(tiers: Tiers, name: str) -> list[Row]:
 def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
     seen, place, row = tiers.seen, tiers.place(name), tiers.seen.nodes.get(name)
     reported, probed, last = seen.reported(name), seen.probed(name), tiers.last(name)
-    registry_lag = tiers.lag(reported, tiers.head(source, False))
+    registry_lag = tiers.lag(None if name in seen.cut_since else reported, tiers.head(source, False))
     actual_lag = tiers.lag(probed, tiers.head(source, True))
     age, answered = seen.age(name), seen.answered(name)
     donors, silent_donors = tiers.donors(name) if tiers.needs(name) else ([], [])
@@ -303,6 +308,12 @@ def _rounded(times: tuple[float, float] | None) -> list[float] | None:
 
 
 def _says(tiers: Tiers, name: str, state: str) -> str:
+    if name in tiers.seen.cut_since:
+        return (
+            f"{conditions.SAYS[state]}; {UNKNOWN_SAYS[CUT_BACK]}"
+            if state != conditions.BEHIND
+            else UNKNOWN_SAYS[CUT_BACK]
+        )
     if state == conditions.BEHIND and tiers.told.delays.get(name):
         return f"it waits {tiers.told.delays[name]:,.0f} s on purpose, and lacks what is older than that: it is slow besides"
     place = tiers.place(name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow.compute as pc
 
 from workbench.diagnosing.by_tier import Tiers
-from workbench.diagnosing.tier_rows import NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
+from workbench.diagnosing.tier_rows import CUT_BACK, NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
 from workbench.engine.rows import rows_where
 from workbench.model import Problem
 from workbench.rules.tiers import Lsn
@@ -60,6 +60,8 @@ def _verdict(tiers: Tiers, name: str, place: Lsn, holding: set[str]) -> tuple[st
     if place > last:
         if tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last):
             return UNKNOWN, NO_ANSWER, UNKNOWN_SAYS[NO_ANSWER]
+        if name in tiers.seen.cut_since:
+            return UNKNOWN, CUT_BACK, UNKNOWN_SAYS[CUT_BACK]
         return PENDING, "not_covered", NOT_COVERED
     both = tiers.logs.beside_source(name)
     if both is not None and (place in both.differing.first or (both.parts is not None and place >= both.parts)):

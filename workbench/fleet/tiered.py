@@ -5,7 +5,7 @@ The same table may have been collected twice, in two shapes: of each node the ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -22,6 +22,9 @@ Row = Mapping[str, Any]
 
 TUNABLE, METRIC, LINE = "tunable", "metric", "line"
 """Kinds of settings."""
+
+CUT_BACK = "truncated"
+"""The code of the message that a node has cut the end of its log off."""
 
 WAITING = frozenset({"pending", "inactive"})
 """States of nodes that have no source, in lower case."""
@@ -41,6 +44,7 @@ class TieredSnapshot:
     lost_pulls   rows of it could not be read
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
     full_names  server and file -> the node, where the name of the file shortens that of its host
+    cut_since   node -> where it cut its log back to after its last report, by its own log: that report is of another history
     """
 
     label: str
@@ -57,6 +61,7 @@ class TieredSnapshot:
     lists_pulls: bool = True
     lost_pulls: bool = False
     full_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    cut_since: Mapping[str, Lsn] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> list[str]:
@@ -115,7 +120,8 @@ class TieredSnapshot:
 
     def _last(self, name: str) -> Lsn | None:
         logged = self.logged[name][1] if name in self.logged else None
-        return max(filter(None, (self.probed(name) or self.reported(name), logged)), default=None)
+        told = self.probed(name) or self.cut_since.get(name) or self.reported(name)
+        return max(filter(None, (told, logged)), default=None)
 
     def first(self, name: str) -> Lsn | None:
         """The oldest place of a node's log, as it told itself; else the oldest one that was collected."""
@@ -230,7 +236,30 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         or any(format_with(one.kind).tells_links for one in inputs if one.kind),
         any(format_with(one.kind).tells_links and one.rejected for one in inputs if one.kind),
         full_names,
+        _cut_since(rows("messages"), nodes, {*probes, *logs}, full_names),
     )
+
+
+def _cut_since(
+    messages: Iterable[Row], nodes: Mapping[str, Row], told: Collection[str], full_names: Mapping[tuple[str, str], str]
+) -> dict[str, Lsn]:
+    """The nodes whose log says that they cut it back behind the place of their last report, and after that; `told` have told
+    since, or by their own log, how far they are.
+    """
+    newest: dict[str, tuple[datetime, Lsn]] = {}
+    for row in messages:
+        place = place_of(row["position"]) if row["code"] == CUT_BACK else None
+        if place is not None and row["at"] is not None:
+            name = full_names.get((row["server"], row["file"]), row["server"])
+            newest[name] = max(newest.get(name, (row["at"], place)), (row["at"], place))
+    found = {}
+    for name, (at, place) in newest.items():
+        node = nodes.get(name)
+        if name in told or node is None or node["reported_at"] is None or at <= node["reported_at"]:
+            continue
+        if place < (place_of(node["position"]) or place):
+            found[name] = place
+    return found
 
 
 def _full_name(one: Input, known: Iterable[str]) -> str:
