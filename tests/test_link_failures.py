@@ -392,8 +392,9 @@ def test_what_was_refused_before_the_consumer_was_filled_is_no_cause(tmp_path: P
         assert sum(one["reason"] == "refused" for one in found) == many
 
 
-def test_a_link_to_its_own_supplier_fails_whatever_its_status_says(tmp_path: Path) -> None:
-    files = mesh(FINE, host="localhost.localdomain", port=38901)
+@pytest.mark.parametrize("host", ["localhost.localdomain", "127.0.0.1", "::1"])
+def test_a_link_to_its_own_supplier_fails_whatever_its_status_says(host: str, tmp_path: Path) -> None:
+    files = mesh(FINE, host=host, port=38901)
     one = failing(tmp_path, files)
     assert "the agreement to-s2 leads to s1 itself; " in one["summary"] and one["reason"] == "refused"
 

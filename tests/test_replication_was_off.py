@@ -115,10 +115,31 @@ def test_only_an_access_log_of_that_time_shows_that_nothing_was_written(
     assert bool(steps) is (severity == "info")
 
 
-@pytest.mark.parametrize("filled", ["s3", "s1 s2"])
-def test_servers_that_were_filled_since_have_nothing_to_do_with_it(filled: str, tmp_path: Path) -> None:
-    """The server itself lost what was written there; all others, filled from it, have it."""
+TOTAL_UPDATE = (
+    'INFO - NSMMReplicationPlugin - repl5_tot_run - {} total update of replica "agmt="cn={}-to-{}" (localhost:{})".{}'
+)
+
+
+@pytest.mark.parametrize(
+    ("filled", "by", "told"),
+    [
+        ("s3", "", False),
+        ("s1 s2", "s3 s3", False),
+        ("s1 s2", "s3 s1", False),
+        ("s1 s2", "s2 s3", True),
+        ("s1 s2", "", True),
+    ],
+    ids=["itself", "from it", "in a chain", "in the wrong order", "from an unknown server"],
+)
+def test_servers_that_were_filled_since_have_nothing_to_do_with_it(
+    filled: str, by: str, told: bool, tmp_path: Path
+) -> None:
+    """The server itself lost what was written there; all others have it only if their data came from it."""
     files = off_and_on(switched())
+    for number, (to, source) in enumerate(zip(filled.split(), by.split(), strict=False)):
+        for second, word, end in ((40, "Beginning", ""), (42, "Finished", " Sent 9 entries.")):
+            line = TOTAL_UPDATE.format(word, source, to, f"3890{to[1]}", end)
+            files[f"{source}.errors.log"] += plain_line(second + 5 * number, line)
     for name in filled.split():
         lines = [
             f'conn=5 op=4 repl="{SUFFIX}": Begin total protocol',
@@ -127,7 +148,7 @@ def test_servers_that_were_filled_since_have_nothing_to_do_with_it(filled: str, 
         files[f"{name}.errors.log"] += "".join(
             plain_line(40 + at, f"total_update - {text}") for at, text in enumerate(lines)
         )
-    assert not of("REPLICATION_WAS_OFF", findings(tmp_path, files))
+    assert bool(of("REPLICATION_WAS_OFF", findings(tmp_path, files))) is told
 
 
 def test_a_lost_anchor_is_told_to_have_gone_with_the_changelog(tmp_path: Path) -> None:

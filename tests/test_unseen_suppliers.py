@@ -93,6 +93,13 @@ def test_a_deleted_link_that_is_there_again_does_not_count(tmp_path: Path) -> No
     assert of("SUPPLIER_NOT_COLLECTED", diagnose(case_of(tmp_path, files))["findings"])
 
 
+def test_a_deleted_link_to_a_server_that_was_collected_does_not_count(tmp_path: Path) -> None:
+    """Seen on 3.1.2: the agreement to a hub was deleted, and the supplier that was not collected went on writing."""
+    files = feeding(deleted=5)
+    files["s1.access.log"] = files["s1.access.log"].replace("cn=s1-to-s3", "cn=old-to-s2")
+    assert of("SUPPLIER_NOT_COLLECTED", diagnose(case_of(tmp_path, files))["findings"])
+
+
 def test_a_link_that_was_deleted_is_read_in_the_form_of_json_too(tmp_path: Path) -> None:
     files = feeding(vector=True, log=False)
     said = '{"local_time":"2024-03-24T10:30:0%d.000000000 +0000","operation":"%s","key":"1","conn_id":9,"op_id":%d%s}\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -192,7 +193,13 @@ def _full(host: str) -> bool:
     return bool(domain) and machine != "localhost" and not in_numbers
 
 
+LOOPBACK = re.compile(r"localhost(\..+)?|127(\.\d+){3}|\[?::1\]?", re.IGNORECASE)
+"""Names of the machine itself."""
+
+
 def one_machine(one: str, other: str) -> bool:
     """True if two names may be of one machine: the same, or the short and the full name of it."""
+    if LOOPBACK.fullmatch(one) and LOOPBACK.fullmatch(other):
+        return True
     short = {one.partition(".")[0], other.partition(".")[0]}
     return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())

@@ -11,6 +11,7 @@ must be old: only then the origin counts as dead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -197,13 +198,15 @@ def _first_arrival(situation: Situation, absent: Absent) -> tuple[datetime, str,
 
 
 def _taken_away(situation: Situation, suffix: str | None) -> datetime | None:
-    """When a person last deleted a link of the suffix that is not there any more."""
+    """When a person last deleted a link of the suffix that is not there any more, and whose name names no collected server."""
     there = {(link.supplier, link.suffix, link.name) for link in situation.topology.links}
+    collected = "|".join(sorted({re.escape(replica.server) for replica in situation.topology.replicas}))
+    to_collected = re.compile(rf"(?:^|[^0-9A-Za-z])(?:{collected})$", re.IGNORECASE)
     times = (
         at
         for one in situation.inputs
         for at, of, name in _deletions(one)
-        if of == (suffix or "") and (one.server, suffix, name) not in there
+        if of == (suffix or "") and (one.server, suffix, name) not in there and not to_collected.search(name)
     )
     return max(times, default=None)
 

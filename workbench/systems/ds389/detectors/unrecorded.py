@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.initialisations import initialisations
+from workbench.fleet.told import Evidence
 from workbench.model import Finding, counted, step
 from workbench.rules.verdicts import TOTAL
 from workbench.systems.ds389.formats.unrecorded import UNRECORDED
@@ -213,14 +215,25 @@ def _moment(text: str) -> datetime:
 
 
 def _replaced_since(situation: Situation, replica: Replica, moment: datetime) -> bool:
-    """True if the data of the server came whole from another one since, or those of all others: then they are alike."""
-
-    def filled(server: str) -> bool:
-        resets = situation.verdicts.resets.get((server, replica.suffix), ())
-        return any(one.kind == TOTAL and one.sure and one.began >= moment for one in resets)
-
-    others = [one.server for one in situation.topology.replicas if one.suffix == replica.suffix and one is not replica]
-    return filled(replica.server) or (bool(others) and all(map(filled, others)))
+    """True if the data of the server came whole from another one since, or those of all others came from it."""
+    resets = situation.verdicts.resets.get((replica.server, replica.suffix), ())
+    if any(reset.kind == TOTAL and reset.sure and reset.began >= moment for reset in resets):
+        return True
+    mine = [other for other in situation.topology.replicas if other.suffix == replica.suffix]
+    evidence = Evidence(situation.case, situation.topology, replica.suffix, [other.server for other in mine])
+    fillings = sorted(
+        (began, ended, supplier, other.server)
+        for other in mine
+        for supplier, began, ended in initialisations(evidence, other)
+        if began >= moment
+    )
+    has = {replica.server: moment}
+    for began, ended, supplier, server in fillings:
+        if supplier in has and has[supplier] <= began:
+            has[server] = ended
+        else:
+            has.pop(server, None)
+    return len(mine) > 1 and all(other.server in has for other in mine)
 
 
 def _compared(situation: Situation, server: str, suffix: str | None) -> bool:

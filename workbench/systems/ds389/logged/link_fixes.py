@@ -156,11 +156,16 @@ def start_again(link: Agreement) -> Fix:
 
 def backing_off(link: Agreement) -> tuple[Fix, ...]:
     """What ends the wait of a supplier that was told to wait long after a session that failed."""
-    words = ("replication", "set", "--suffix", link.suffix, "--repl-backoff-min", "3", "--repl-backoff-max", "300")
+    words = ("replication", "set", "--suffix", link.suffix)
+    least, most = (
+        _run(link.supplier, *words, f"--repl-backoff-{end}", value) for end, value in (("min", "3"), ("max", "300"))
+    )
     again = _run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name)
     return (
         step(f"start the agreement again, {again}", "it tries at once then, and delivers what waits"),
-        step(f"let {link.supplier} wait less from then on, {_run(link.supplier, *words)}", "these are the defaults"),
+        step(
+            f"let {link.supplier} wait less from then on, {least}, then {most}", "these are the defaults, in this order"
+        ),
     )
 
 
