@@ -193,7 +193,7 @@ def _full(host: str) -> bool:
     return bool(domain) and machine != "localhost" and not in_numbers
 
 
-LOOPBACK = re.compile(r"localhost(\..+)?|127(\.\d+){3}|\[?::1\]?", re.IGNORECASE)
+LOOPBACK = re.compile(r"localhost(\..+)?|127\.0\.0\.1|\[?::1\]?", re.IGNORECASE)
 """Names of the machine itself."""
 
 
