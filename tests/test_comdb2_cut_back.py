@@ -20,16 +20,16 @@ def test_a_report_of_before_a_cut_is_no_position(at: str, since: bool, tmp_path:
     found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", at=(9, 900)), cut]))
     row = node(found, "A@a1")
     assert row["registry_lsn"] == "{9:700}" and row["registry_lag_bytes"] == (None if since else 200)
-    (unknown,) = [one for one in found["unknown"] if one["server"] == "A@a1"] or [None]
-    waits = [one for one in found["pending"] if one["server"] == "A@a1"]
+    (unknown,) = [gap for gap in found["unknown"] if gap["server"] == "A@a1"] or [None]
+    waits = [wait for wait in found["pending"] if wait["server"] == "A@a1"]
     if since:
         assert unknown["why"] == "cut_back" and unknown["from"] == "{9:500}" and not waits
         assert "cut its log back after its last report" in row["says"] and "on purpose" not in row["says"]
     else:
-        assert unknown is None and [one["bytes"] for one in waits] == [200]
+        assert unknown is None and [wait["bytes"] for wait in waits] == [200]
 
 
 def test_a_node_that_was_asked_since_tells_itself_how_far_it_is(tmp_path: Path) -> None:
     cut = Made("A@a1", at=(9, 800), source="S@s1", age=9, reported=(9, 700), log=CUT.format("11:59:58"))
     found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", at=(9, 900)), cut]))
-    assert [one["bytes"] for one in found["pending"] if one["server"] == "A@a1"] == [100]
+    assert [wait["bytes"] for wait in found["pending"] if wait["server"] == "A@a1"] == [100]

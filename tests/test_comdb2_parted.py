@@ -199,7 +199,7 @@ def test_a_log_that_parts_at_its_end_is_cut_by_connecting(lines: list[bytes], tm
 def test_a_plan_shows_the_numbers_of_the_diagnosis_and_what_goes_with_an_end(
     lines: list[bytes], tmp_path: Path
 ) -> None:
-    """50 records of r1 are of another history; r2 lacks 4 inside, and what follows behind its end."""
+    """r1 has 50 records of another history; r2 misses 4 records, and everything behind the end of its log."""
     parted = [*lines[:3500], *map(other, lines[3500:3550])]
     found = both(tmp_path, lines, parted, [*lines[:1000], *lines[1004:3000]])
     made = plan(Case.open(tmp_path / "case"))
@@ -225,7 +225,7 @@ def test_without_a_registry_no_step_stands_on_a_log_that_is_taken_for_the_source
     found = diagnosed(tmp_path, dumps(tmp_path / "now", shopdb__src1=lines, shopdb_ro__r1=parted))
     (tree,) = found["trees"]
     assert not tree["source_is_known"]
-    assert {tuple(one["assumes"]) for one in found["findings"] if one["server"] == COPY} == {
+    assert {tuple(finding["assumes"]) for finding in found["findings"] if finding["server"] == COPY} == {
         ("furthest_log_is_source",)
     }
     made = plan(Case.open(tmp_path / "case"))

@@ -496,7 +496,7 @@ def test_the_first_line_names_warnings_where_there_is_no_error(tmp_path: Path) -
     rows = [entry("uid=a,ou=people", 1, "nsds5ReplConflict: namingConflict (add) uid=a,ou=people,dc=example,dc=com")]
     files["s2.entries.ldif"] = export(elements(claims(r1=(0, 4), r2=(1, 2))), rows)
     found = diagnose(case_of(tmp_path, files))
-    assert {one["severity"] for one in of("CONFLICT_ENTRIES", found["findings"])} == {"warning"}
+    assert {finding["severity"] for finding in of("CONFLICT_ENTRIES", found["findings"])} == {"warning"}
     assert headline(found).endswith("; see also CONFLICT_ENTRIES.")
 
 

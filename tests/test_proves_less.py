@@ -51,7 +51,7 @@ def explained(case: Any, position: str) -> dict[str, tuple[str, str]]:
     from test_thrown_away import logs_of, topology
 
     shown = topology(case)
-    return {one.server: (one.verdict, one.rule) for one in verdicts_on(case, shown, logs_of(case, shown), position)}
+    return {told.server: (told.verdict, told.rule) for told in verdicts_on(case, shown, logs_of(case, shown), position)}
 
 
 def listens(name: str, number: int) -> str:

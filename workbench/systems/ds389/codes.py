@@ -92,7 +92,7 @@ CODES: Mapping[str, Code] = {
         (_ERROR,),
     ),
     "MISSING_CHANGES_IGNORED": Code(
-        "an agreement is told to go on where the changelog lacks the record to begin at: what lies between never arrives",
+        "an agreement skips changes whose record is missing in the changelog: the skipped changes never arrive",
         (_WARNING,),
     ),
     "TRIM_STOPPED": Code("the changelog keeps records that are long due and that no consumer needs", (_WARNING,)),
