@@ -54,6 +54,17 @@ PLANS = {
         (("DEAD_ORIGIN 3", "clean"),),
         ("1-clean-3",),
         {"clean-by-force": "without force is enough"},
+        only=("3",),
+        ways=("clean",),
+    ),
+    "dead origin, not asked for": Must(
+        "dead_origin/1-server_gone",
+        refused={
+            "clean": "clean it only if that server is gone for good, then plan with --for 3 --way clean",
+            "clean-by-force": "without force is enough",
+        },
+        open=("DEAD_ORIGIN 3: its newest change reached s1 only ",),
+        unmended=1,
     ),
     "cleaned": Must("dead_origin/2-cleaned"),
     "lag": Must(

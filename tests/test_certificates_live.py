@@ -69,7 +69,8 @@ def test_an_expired_certificate_of_a_consumer_is_named_and_a_renewed_one_heals_i
     found = look(pair, "expired")
     at = f"{old[0].not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
     (one,) = of("LINK_FAILING", found["findings"])
-    assert one["reason"] == "tls" and f"; the certificate of s2 (Server-Cert) expired at {at}; " in one["summary"]
+    assert one["reason"] == "tls", one
+    assert f"; the certificate of s2 (Server-Cert) expired at {at}; " in one["summary"]
     assert f"(TLS fails, the certificate of s2 expired at {at})" in headline(found)
     assert [row["nickname"] for row in one["evidence"] if "not_after" in row] == ["Server-Cert"]
     kept = "".join(path.read_text() for path in (tmp_path / "expired").glob("*.certificates.pem"))

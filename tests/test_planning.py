@@ -485,7 +485,11 @@ COLLECTED: list[tuple[str, Callable[[Plan], Any], Any]] = [
     ("i_lag/during", lambda plan: [step.key for step in plan.steps], ["1-enable-s1-to-s2", "2-enable-s3-to-s2"]),
     ("iii_purged_changelog/purged", lambda plan: sum(row["count"] for row in plan.promise), 61),
     ("iv_missed_behind_ruv/during", lambda plan: [(row["server"], row["count"]) for row in plan.promise], [("s3", 12)]),
-    ("v_dead_rid/dead_rid", lambda plan: [step.key for step in plan.steps], ["1-clean-3"]),
+    (
+        "v_dead_rid/dead_rid",
+        lambda plan: [one.way for one in plan.courses if not one.chosen],
+        ["clean", "clean-by-force"],
+    ),
     ("base_hub/before", lambda plan: (plan.steps, plan.unmended), ((), 0)),
 ]
 

@@ -260,7 +260,8 @@ def test_a_dead_origin_is_cleaned(trio: Mesh, tmp_path: Path) -> None:
     left = ["s1", "s3"]
     trio.wait_equal(left)
     bench = Bench(trio, tmp_path, left)
-    planned = bench.mend()
+    assert "clean it only if that server is gone for good" in refused(bench.collect().plan(code=1))["clean"]
+    planned = bench.mend("--for", "2", "--way", "clean")
     assert chosen(planned) == ["clean"]
     assert "clean-by-force" in refused(planned)
     assert all("2" not in trio.vector(name) for name in left)

@@ -6,7 +6,8 @@ No link has to lead to a supplier that feeds others. That it lives is shown by i
     The newest change of origin 3 reached a 47 s before a was read: c lives, and what it alone has is in no collected file.
 
 A server that was taken away made its last change before that, too. So a person must have deleted a link since, or the change
-must be old: only then the origin counts as dead.
+must be old: only then the origin counts as dead. The deleted link may have been one of several to a server that lives: as long
+as the change is young, no plan cleans the origin unless a person asks for that by name.
 """
 
 from __future__ import annotations
@@ -69,6 +70,11 @@ class Heard:
 def absent_origins(situation: Situation) -> list[Absent]:
     """Origins in vectors that no collected server has and no link leads to, where all that links lead to was collected."""
     return situation.once(_absent)
+
+
+def lately_heard(situation: Situation) -> list[Heard]:
+    """Those of them of which a change arrived in the week before the servers were read."""
+    return situation.once(_lately)
 
 
 def unseen_suppliers(situation: Situation) -> list[Heard]:
@@ -160,7 +166,7 @@ def _absent(situation: Situation) -> list[Absent]:
     return found
 
 
-def _unseen(situation: Situation) -> list[Heard]:
+def _lately(situation: Situation) -> list[Heard]:
     absents = [] if situation.topology.pulling else absent_origins(situation)
     read_at = max(situation.newest().values(), default=None) if absents else None
     if read_at is None:
@@ -170,11 +176,17 @@ def _unseen(situation: Situation) -> list[Heard]:
         addresses = {(row["url"] or "").partition("://")[2].strip("/").lower() for row in absent.rows} - {""}
         if addresses & _listening(situation):
             continue  # an earlier origin of a server that was collected
-        first, gone = _first_arrival(situation, absent), _taken_away(situation, absent.suffix)
-        if first and read_at - first[0] < QUIET and not (gone and gone > first[0]):
+        first = _first_arrival(situation, absent)
+        if first and read_at - first[0] < QUIET:
             at, position, row = first
             found.append(Heard(absent, min(addresses, default=""), position, row["server"], at, read_at, row))
     return found
+
+
+def _unseen(situation: Situation) -> list[Heard]:
+    heard = lately_heard(situation)
+    gone = {suffix: _taken_away(situation, suffix) for suffix in {one.absent.suffix for one in heard}}
+    return [one for one in heard if not ((deleted := gone[one.absent.suffix]) and deleted > one.at)]
 
 
 def _first_arrival(situation: Situation, absent: Absent) -> tuple[datetime, str, Row] | None:

@@ -20,7 +20,7 @@ from workbench.fleet.topology import Topology
 from workbench.model import Finding, counted, listed
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
 from workbench.repairs.cut_off import cut_off
-from workbench.repairs.plans import DEAD, HIDDEN, IF_BEHIND, MISSED, PENDING, Need, Step
+from workbench.repairs.plans import DEAD, HIDDEN, IF_BEHIND, MISSED, PENDING, Course, Need, Step
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER
 from workbench.rules.link_failures import REFUSED
 from workbench.rules.mending import Model
@@ -88,6 +88,15 @@ def not_mended(
     return [
         f"{' '.join(filter(None, (code, ', '.join(places))))}: {reason}" for (code, reason), places in lines.items()
     ]
+
+
+def why_left(need: Need, model: Model, courses: Iterable[Course]) -> str:
+    """Why a need is left for which ways were looked for."""
+    if ask := next((one.unasked for one in courses if one.need == need.name and one.unasked), ""):
+        return ask
+    count = model.changes(need.lacks)
+    lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
+    return f"no proven way was found, {lacking}"
 
 
 def unmarked(situation: Situation, findings: Iterable[Finding]) -> set[tuple[str, str | None]]:

@@ -24,7 +24,7 @@ from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
-from workbench.repairs.left_over import Taken, filled_by, not_mended, to_be_made_again, unmarked
+from workbench.repairs.left_over import Taken, filled_by, not_mended, to_be_made_again, unmarked, why_left
 from workbench.repairs.obstacles import (
     EMPTY,
     OFF,
@@ -193,9 +193,7 @@ class _Planned:
             self.told.append(need)
             if _bare(need) in passed:
                 self.unmended += 1
-                count = view.model.changes(need.lacks)
-                lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
-                self.open.append(f"{self._called(need)}: no proven way was found, {lacking}")
+                self.open.append(f"{self._called(need)}: {why_left(need, view.model, self.courses)}")
             elif not _wanted(need, only):
                 self.open.append(f"{self._called(need)}: not planned for, as you asked")
         blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.consumer is None]
@@ -567,6 +565,7 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         load=draft.load,
         downtime=draft.downtime,
         costs=draft.costs,
+        unasked=draft.unasked,
     )
     effects = [effect for step in draft.steps for effect in step.effects]
     if not effects:
@@ -597,4 +596,4 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         why = f"in one order of sessions {worse}"
     else:
         return result, after, replace(course, proven=not draft.refused)
-    return result, after, replace(course, refused="; ".join(filter(None, (draft.refused, why))))
+    return result, after, replace(course, refused="; ".join(filter(None, (draft.refused, why))), unasked="")

@@ -107,6 +107,7 @@ class Course:
     costs      what else is given up
     chosen     it is part of the plan, and `why`
     loses      rows like those of a promise: what it would hide or throw away unsaved; it is refused for that
+    unasked    it would do, and this is why a person has to ask for it by name; empty: nobody has to
     """
 
     need: str
@@ -123,6 +124,7 @@ class Course:
     chosen: bool = False
     why: str = ""
     loses: tuple[Mapping[str, Any], ...] = ()
+    unasked: str = ""
 
 
 @dataclass(frozen=True)
@@ -326,8 +328,10 @@ class Repairs:
         """All ways in which the need could be mended, the gentlest first; `asked`: those that a person asked for by name."""
         for repair in self.ladder:
             for draft in repair.propose(view, need):
-                if draft.unasked and draft.way not in asked:
-                    draft = replace(draft, refused="; ".join(filter(None, (draft.refused, draft.unasked))))
+                if draft.refused or draft.way in asked:
+                    draft = replace(draft, unasked="")
+                elif draft.unasked:
+                    draft = replace(draft, refused=draft.unasked)
                 yield self.weighed(view, need, draft)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
 from workbench.diagnosing.left_in_logs import left_in_log
-from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
-from workbench.model import counted, listed
+from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
+from workbench.model import counted, listed, time_passed
 from workbench.repairs.cut_off import cut_off
 from workbench.repairs.obstacles import EMPTY, told_of
 from workbench.repairs.plans import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
@@ -355,16 +355,23 @@ class Clean:
     """Take a replica ID that no server has any more out of every RUV and changelog."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For a dead origin, once every server has its changes; for one whose server was not collected only if asked for."""
-        if need.code == DEAD and need.origin is not None:
-            yield cleaning(view, need.origin, force=False)
-        if need.code == SUPPLIER_NOT_COLLECTED and need.origin is not None:
-            draft = cleaning(view, need.origin, force=False)
-            yield replace(
-                draft,
-                unasked="a server that was not collected makes changes as it: clean it only if that server is gone for good, "
-                f"then plan with --for {need.origin} --way {draft.way}",
-            )
+        """For a dead origin, once every server has its changes; only if asked for where its server may live."""
+        if need.code not in (DEAD, SUPPLIER_NOT_COLLECTED) or need.origin is None:
+            return
+        draft = cleaning(view, need.origin, force=False)
+        yield replace(draft, unasked=_may_live(view, need, draft.way))
+
+
+def _may_live(view: View, need: Need, way: str) -> str:
+    """Why a replica ID is cleaned only if a person asks for it by name; empty: nothing tells that its server may live."""
+    ask = f"clean it only if that server is gone for good, then plan with --for {need.origin} --way {way}"
+    if need.code == SUPPLIER_NOT_COLLECTED:
+        return f"a server that was not collected makes changes as it: {ask}"
+    for heard in lately_heard(view.situation):
+        if (heard.absent.suffix, heard.absent.origin) == (need.suffix, need.origin):
+            ago = time_passed(heard.read_at - heard.at)
+            return f"its newest change reached {heard.server} only {ago} before the servers were read: {ask}"
+    return ""
 
 
 def cleaning(view: View, rid: str, force: bool) -> Draft:

@@ -59,8 +59,10 @@ NO_WAY: Mapping[int, str] = {
 }
 """Network errors with which nothing was reached, whether or not the connection was to be encrypted."""
 
-CONNECTED = frozenset({0, 11, 32, 104})
-"""Those of an attempt that reached the port: no error, no answer to the greeting of TLS, and an end of the connection."""
+CONNECTED = frozenset({0, 11, 32, 104, 115})
+"""Those of an attempt that reached the port: no error, no answer to the greeting of TLS, an end of the connection, and what is
+left of a connect that did not wait (115: one that runs out of time has 110).
+"""
 
 LOCKED, INACTIVE, TOO_WEAK = "the account is locked", "the account is inactive", "connection too weak"
 """In a few words: what a consumer says of a login that it knows, or of the connection on which it comes."""
