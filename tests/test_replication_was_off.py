@@ -12,13 +12,14 @@ from entry_samples import answered, entry, export, mesh
 from hand_plans import rewrite
 from log_samples import read, rows, same_in_pieces
 from memory_servers import MemorySite, dn_of
-from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 from planning_samples import MADE, Files, server, stamps
 
 from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
 from workbench.repairs.planning import plan
+from workbench.systems import system_named
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 from workbench.systems.ds389.formats.errors_log import ERRORS_LOG
 
@@ -255,3 +256,27 @@ def test_two_servers_that_lack_an_entry_are_alike_and_the_promise_is_not_kept(tm
     gone = {**promise, "created": []}  # what a deletion is about is gone on both
     told = MemorySite(replace(repair.plan, promise=(gone,)), repair.fleet, tmp_path / "gone").kept()[-1]
     assert told["kept"] is True
+
+
+def test_what_only_a_read_only_server_still_shows_is_written_on_a_supplier(tmp_path: Path) -> None:
+    """Seen on 2.3.1: clients removed an entry while replication was off, and the others were filled from there."""
+    entries, there = [entry("uid=anna", 1)], entry("uid=base-1", 2)
+    files: dict[str, Any] = mesh(
+        {"r1": (1, 9), "r2": (1, 2)}, {"s1": entries, "s2": entries, "s3": [*entries, there]}, {}
+    )
+    files["s3.replica.ldif"] = replica(65535, elements(claims(r1=(1, 9), r2=(1, 2))), flags=0)
+    del files["s3.agreements.ldif"]
+    files["s1.access.log"] = switched()
+    for one in ("s1", "s2"):
+        files[f"{one}.changelog.ldif"] = changelog([csn(9, 1)])
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    assert {(row["server"], *row["shown_by"]) for row in found["missing"]} == {("s1", "s3"), ("s2", "s3")}
+    assert "entries of s3" in diagnosis_text(system_named("ds389"), found)
+    for one in of("MISSED_CHANGE", found["findings"]):
+        *first, last = one["fix"]
+        assert last["repair"] == "write the present values of the entries concerned, as s3 shows them, on s1"
+        assert last["caution"] == "no log has 1 of them, and the data of s3 shows what it did"
+        assert [step["repair"] for step in first] == ["do what REPLICATION_WAS_OFF says of s1 first"] * (
+            one["server"] == "s1"
+        )

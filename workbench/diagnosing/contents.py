@@ -391,6 +391,18 @@ class Contents:
                 found.setdefault(server, set()).add(one.position or "")
         return found
 
+    def shown_by(self, server: str, key: str) -> list[str]:
+        """The servers whose entries show what a change did that the entries of this one lack."""
+        return sorted(self._shown_by_others.get((server, key), ()))
+
+    @cached_property
+    def _shown_by_others(self) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = {}
+        for one in self.differences:
+            for server in one.servers if one.position else ():
+                found.setdefault((server, one.position or ""), set()).update(one.others)
+        return found
+
     # --- changes that a log does not show
 
     def add_grounds(

@@ -509,7 +509,7 @@ def _named(missing: Sequence[Row], total: int) -> Iterator[str]:
             row["position"],
             what_changed(row),
             row["target"] or "?",
-            ", ".join(row["held_by"]) or "nobody",
+            held_say(row),
             row["cause"] or "?",
             row["says"],
         ]
@@ -520,6 +520,12 @@ def _named(missing: Sequence[Row], total: int) -> Iterator[str]:
         yield f"and {len(missing) - _LISTED:,} more: `--json FILE` or `--csv FILE` lists them"
     if total:
         yield f"The list was cut: {total:,} are missing in all, and `--limit {total}` lists them"
+
+
+def held_say(row: Row) -> str:
+    """Who has a missing change: by its log, or by what its entries show of it."""
+    shown = ", ".join(row.get("shown_by") or ())
+    return ", ".join(row["held_by"]) or (f"entries of {shown}" if shown else "nobody")
 
 
 def story_text(told: Row) -> str:

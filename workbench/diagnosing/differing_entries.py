@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
 from workbench.diagnosing.fractional import alike_first
+from workbench.diagnosing.repair_sources import a_supplier, sources_for_writing, sources_that_fill
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.contents import LIVE, name_of
 
@@ -90,6 +91,8 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     entries = {one.entry for one in differences}
     them = "that" if len(others) == len(entries) == 1 else "those"
     root = f"{counted(len(entries), 'entry', 'entries')} of {server} {_differ(entries)} from {them} of {listed(others)}"
+    write = _again(situation, contents, differences, server, writer, others[0])
+    own = f"if the data of {server} is the right one, write it there as ordinary changes instead"
     return Finding(
         "ENTRIES_DIFFER",
         "error" if any(_lost(contents, server, one) for one in differences) else "warning",
@@ -103,28 +106,41 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         fix=(
             *alike_first(situation, server, contents.suffix),
             step(
-                f"{_again(contents, differences, server, writer)}, or {refill} {server} from {feeder}",
+                f"{write}, or {refill} {server} from {feeder}" if feeder else write,
                 f"the data of {server} was changed or lost past replication, or a link left attributes out; no session sends it "
                 "again: the vector says that it is there",
-                f"if the data of {server} is the right one, write it there as ordinary changes instead; to {refill} {server} "
-                "throws away what only it has",
+                f"{own}; to {refill} {server} throws away what only it has" if feeder else own,
             ),
         ),
     )
 
 
-def _again(contents: Contents, differences: Sequence[Difference], server: str, writer: str) -> str:
-    """What brings entries once more to a server, and takes from it what others have deleted: values alone move no entry."""
+def _again(
+    situation: Situation,
+    contents: Contents,
+    differences: Sequence[Difference],
+    server: str,
+    writer: str,
+    shows: str,
+) -> str:
+    """What brings entries once more to a server, and takes from it what others have deleted: values alone move no entry.
+
+    writer  who has the right data and takes writes; empty: all that have it (`shows` is one of them) are read-only
+    """
     kinds = {_kind(contents, one, [server]) for one in differences}
+    at = writer or a_supplier(situation, contents.suffix)
+    as_shown = "" if writer else f", as {shows} shows them,"
     if kinds == {_NAME}:
-        return f"give the topmost of these entries another name or parent and then its right one again on {writer}"
+        return (
+            f"give the topmost of these entries another name or parent and then its right one{as_shown} again on {at}"
+        )
     writes = any(one.server == server and one.origin for one in contents.alike.replicas)
     on = server if writes else "a supplier that still has them"
     if kinds == {_LEFT}:
         return f"delete these entries on {on} if they are meant to be gone"
     also = ", and rename those of another name away and back," if _NAME in kinds else ""
     left = f"; on {on}, delete those that are meant to be gone" if _LEFT in kinds else ""
-    return f"write the values of these entries once more{also} on {writer}{left}"
+    return f"write the values of these entries{as_shown} once more{also} on {at}{left}"
 
 
 def _open(situation: Situation, contents: Contents, differences: Sequence[Difference]) -> Finding:
@@ -169,16 +185,10 @@ def _spelt(contents: Contents, differences: Sequence[Difference]) -> Finding:
 
 
 def _sources(situation: Situation, contents: Contents, server: str, others: Sequence[str]) -> tuple[str, str]:
-    """Who has the right data: one that it can be written on, and one that a link leads from."""
-    writes = {one.server for one in contents.alike.replicas if one.origin}
-    feeds = {
-        link.supplier
-        for link in situation.topology.links
-        if (link.consumer, link.suffix) == (server, contents.suffix) and link.enabled is not False
-    }
-    writer = next((other for other in others if other in writes), others[0])
-    feeder = next((other for other in others if other in feeds), writer)
-    return writer, feeder
+    """Who has the right data: one that it can be written on, and one that a link leads from; empty: there is none."""
+    writers = sources_for_writing(situation, others, server, contents.suffix)
+    feeders = sources_that_fill(situation, others, server, contents.suffix)
+    return next(iter(writers), ""), next(iter(feeders), "")
 
 
 def _differ(entries: Iterable[str]) -> str:

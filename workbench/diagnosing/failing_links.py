@@ -206,7 +206,7 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
     if link.failure and link.failure.itself:
         return "no server waits for what it would deliver"
     if pair is None or waiting is None:
-        if link.consumer is None and not (link.failure and link.failure.means):
+        if link.blind:
             return f"how much waits behind it is not known, for no file says which server {link.address or 'its consumer'} is"
         return "how much waits behind it is not known, for one of its ends was not collected"
     if not waiting:
@@ -545,7 +545,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     blind = sorted(
         link.name
         for link in situation.topology.links
-        if link.suffix == suffix and link.consumer is None and link.enabled is not False
+        if link.suffix == suffix and link.blind and link.enabled is not False
     )
     if blind:
         return step(

@@ -36,6 +36,7 @@ from workbench.diagnosing.repair_sources import (
     sources_that_fill,
     whole_of,
 )
+from workbench.diagnosing.shown_by_entries import clients_first, not_supplied, supplied_by_none, written_as_shown
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
 from workbench.rules.vectors import last
@@ -270,12 +271,11 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         why = f" ({', '.join(named)})" if named else ""
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
-        gone = sum(1 for row in rows if not row["held_by"])
         whole = whole_of(situation, rows, held) or (held if situation.topology.pulling else [])
         writers = sources_for_writing(situation, whole, server, key[1])
         fillers = sources_that_fill(situation, whole, server, key[1])
         where = next(iter([*fillers, *writers, *held]), "another server")
-        by_hand = _by_nobody(situation, rows[0], gone, " of them") if gone else ""
+        by_hand = not_supplied(situation, rows)
         if situation.topology.system.tiering:
             what, mend, never, beware = missed_of_copy(situation, server, where)
         elif situation.topology.system.streaming:
@@ -285,7 +285,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             by_hand = ""
         else:
             what, mend, never, beware = _missed_of_vector(situation, rows, server, writers, fillers, whole)
-            if gone == len(rows) and on_no_server(situation, rows):
+            mend = written_as_shown(situation, rows, server) or mend
+            if on_no_server(situation, rows):
                 mend = "make what they did again on a supplier, if nobody did since and nothing newer replaced it, as an older "
                 mend += "backup or whoever made them tells it"
                 never = "no server is known to have them: no session and no initialisation brings them"
@@ -305,6 +306,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             **_of_changes(key, rows),
             fix=(
                 *alike_first(situation, server, key[1]),
+                *clients_first(situation, server, key[1]),
                 *((of_before,) if (of_before := _of_before(situation, rows)) and of_before["repair"] != mend else ()),
                 *(source_first(situation, where, key[1], server) if held else ()),
                 *(fed_alone_first(situation, server, key[1]) if held else ()),
@@ -449,13 +451,6 @@ def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
 # --- on the way
 
 
-def _by_nobody(situation: Situation, row: Mapping[str, Any], count: int, of_them: str = "") -> str:
-    """That no log has some changes; what was not collected may have them."""
-    if situation.not_collected(row["suffix"]):
-        return f"{counted(count)}{of_them} can be supplied by no server that was collected"
-    return f"{counted(count)}{of_them} can be supplied by nobody any more"
-
-
 def pending_changes(situation: Situation) -> Iterator[Finding]:
     """Changes that are not delivered yet."""
     newest = situation.newest()
@@ -491,7 +486,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         if refused:
             who += f"; {how_refused(row)}"
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
-        gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
+        gone = f"; {supplied_by_none(situation, row['suffix'], lacking)}" if lacking else ""
         passed = row.get("passed_over") if coming else 0
         if passed:
             who += f"; {of_them_passed_over(row)}"

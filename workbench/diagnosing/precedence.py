@@ -76,6 +76,7 @@ PRECEDENCE = (
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
     Precedence("NO_ANSWER_IN_TIME", (), ("server",)),
     Precedence("STOPPED_MEANWHILE", (), ("server",)),
+    Precedence("REPLICATION_WAS_OFF", (), ("suffix", "server")),
     # What only one server still holds comes before whatever advises to fill a server.
     Precedence("OWN_CHANGES_HIDDEN", (), ("suffix", "server")),
     Precedence("ROLLED_BACK", (), ("suffix", "server")),

@@ -42,11 +42,15 @@ def can_fill(situation: Situation, source: str, server: str, suffix: str | None)
     """True if a link leads from the source to the server, or if the files do not tell where the links of the source lead.
 
     A link of which no file tells the consumer leads to no server that makes changes: their addresses stand in every vector.
+    A server without a changelog has no links.
     """
     if (source, suffix) in situation.without_data or unrecorded_on(situation, source, server, suffix):
         return False
     if situation.topology.pulling:
         return True
+    feeding = situation.replica(source, suffix)
+    if feeding is not None and not feeding.keeps_log:
+        return False
     links = [link for link in situation.topology.links if (link.supplier, link.suffix) == (source, suffix)]
     replica = situation.replica(server, suffix)
     makes_changes = replica is not None and replica.origin is not None
@@ -173,6 +177,13 @@ def sources_for_writing(situation: Situation, holders: Iterable[str], server: st
         for name in holders
         if takes_writes(situation, name, suffix) and (pulling or name in above or name not in sending)
     ]
+
+
+def a_supplier(situation: Situation, suffix: str | None) -> str:
+    """One that takes writes and was read: what is written there reaches the others."""
+    down = situation.topology.down
+    mine = (one for one in situation.topology.replicas if one.suffix == suffix and one.origin is not None)
+    return min((one.server for one in mine if one.server not in down), default="a supplier")
 
 
 def doubted_on(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:

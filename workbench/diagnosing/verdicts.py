@@ -481,6 +481,7 @@ class _Suffix:
                     "target": told.get("target"),
                     "attribute": None,
                     "held_by": sorted(name for name, holds in held.items() if holds[number]),
+                    "shown_by": self.contents.shown_by(server.replica.server, key),
                     "evidence": evidence_kinds(rule.name, server.replica),
                     "cause": None,
                     "rule": rule.name,

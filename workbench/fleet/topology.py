@@ -150,6 +150,11 @@ class Link:
         return self.enabled is not False and not self.blocked
 
     @property
+    def blind(self) -> bool:
+        """True if nothing tells which server it leads to: it may be any."""
+        return self.consumer is None and not (self.failure and (self.failure.itself or self.failure.means))
+
+    @property
     def blocked(self) -> str | None:
         """The reason for which what waits behind it is not on its way; None: there is none."""
         return self.failure.reason if self.failure and self.failure.blocks else None

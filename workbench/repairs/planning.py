@@ -196,7 +196,7 @@ class _Planned:
                 self.open.append(f"{self._called(need)}: {why_left(need, view.model, self.courses)}")
             elif not _wanted(need, only):
                 self.open.append(f"{self._called(need)}: not planned for, as you asked")
-        blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.consumer is None]
+        blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.blind]
         if blind and any(_bare(need) in passed for need in self._needs(view)):
             self.open.append(
                 f"where {', '.join(blind)} leads nobody knows: write the consumer of each into case.yaml, and plan again"

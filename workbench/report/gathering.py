@@ -153,7 +153,11 @@ def _replaced_after(
 
 def _change(incident: Incident, row: Row) -> dict[str, Any]:
     keys = ("position", "operation", "target", "attribute", "held_by", "says", "cause")
-    return {"at": incident.when(row["position"]), **{key: row[key] for key in keys}}
+    return {
+        "at": incident.when(row["position"]),
+        **{key: row[key] for key in keys},
+        "shown_by": row.get("shown_by", []),
+    }
 
 
 def _proof(incident: Incident, row: Row) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.diagnosing.diagnosis_text import what_changed
+from workbench.diagnosing.diagnosis_text import held_say, what_changed
 from workbench.report.redaction import LEFT_OUT
 from workbench.report.wording import LISTED, absence, holders, judged_otherwise
 
@@ -208,7 +208,7 @@ def _missed(report: Row) -> Iterator[str]:
                 _at(one["position"], one["at"]),
                 escaped(what_changed(one)),
                 escaped(one["target"] or "?"),
-                _listed(one["held_by"]) or "nobody",
+                escaped(held_say(one)),
                 escaped(one["says"]),
             )
             for one in group["changes"]

@@ -74,7 +74,7 @@ _URL = re.compile(r"(\w{1,30}://)(?:[^/]*@)?(\[[^\]/]*\]|[^/]*?)(?::([0-9]+))?(/
 
 RULES = (
     Rule(SERVER, ("server", "supplier", "consumer", "on", "made_on", "held_by", "suppliers", "takes_from", "means")),
-    Rule(SERVER, ("servers", "servers.name")),
+    Rule(SERVER, ("servers", "shown_by", "servers.name")),
     Rule(SERVER, ("streams.source", "fleet.source", "logs.source", "lacks.source")),
     Rule(LINK, ("link", "links.name", "failing.name", "disabled.name"), why="named after servers, sites and customers"),
     Rule(HOST, ("host",)),

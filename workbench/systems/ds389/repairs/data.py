@@ -153,7 +153,7 @@ def _not_everywhere(view: View, server: str) -> str:
     shown = view.situation.topology
     links = [link for link in shown.links if link.suffix == view.suffix]
     risk = "a server that keeps the old entry and gets the new one keeps both as a conflict"
-    if blind := sorted({link.name for link in links if link.enabled is not False and link.consumer is None}):
+    if blind := sorted({link.name for link in links if link.enabled is not False and link.blind}):
         return f"the consumer of {', '.join(blind)} is unknown, so nobody can see whether the deletion arrived there: {risk}"
     named = {name for link in links for name in (link.supplier, link.consumer) if name} | set(view.model.servers)
     asked = {one.name for one in view.model.servers.values() if one.up}

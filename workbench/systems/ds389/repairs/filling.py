@@ -143,7 +143,7 @@ class Initialise:
         blind = sorted(
             one.name
             for one in view.situation.topology.links
-            if (one.supplier, one.suffix, one.consumer) == (server, view.suffix, None) and one.enabled is not False
+            if (one.supplier, one.suffix) == (server, view.suffix) and one.blind and one.enabled is not False
         )
         then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
         steps.append(

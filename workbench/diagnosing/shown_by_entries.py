@@ -1,0 +1,62 @@
+"""Missing changes that no log has any more, where the entries of other servers show what they did.
+
+c   its clients removed uid=base-10 while replication was off; a, b and h were filled from c
+r   still has uid=base-10, which the change 6b0a184a000700010000 added; it is read-only, and feeds no other server
+No session and no initialisation brings it back: what r shows of it is written once more on a supplier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosing.repair_sources import a_supplier, sources_for_writing
+from workbench.model import counted, listed, step
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+
+def shown_by(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The servers whose entries show what all of these missing changes did that no log has."""
+    shown = [{*row.get("shown_by", ())} for row in rows if not row["held_by"]]
+    return sorted(set[str].intersection(*shown)) if shown else []
+
+
+def not_supplied(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str:
+    """That no log has some of these changes, and who shows them all the same; empty: each is in a log."""
+    gone = sum(1 for row in rows if not row["held_by"])
+    if not gone:
+        return ""
+    if shown := shown_by(rows):
+        does = "shows" if len(shown) == 1 else "show"
+        it = "it" if gone == 1 else "they"
+        return f"no log has {gone:,} of them, and the data of {listed(shown, 'and')} {does} what {it} did"
+    return supplied_by_none(situation, rows[0]["suffix"], gone, " of them")
+
+
+def supplied_by_none(situation: Situation, suffix: str | None, count: int, of_them: str = "") -> str:
+    """That no log has some changes; what was not collected may have them."""
+    who = "no server that was collected" if situation.not_collected(suffix) else "nobody any more"
+    return f"{counted(count)}{of_them} can be supplied by {who}"
+
+
+def written_as_shown(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> str:
+    """What brings such changes back where entries show them; empty: none do, or some log has one of them."""
+    shown = shown_by(rows)
+    if not shown or any(row["held_by"] for row in rows) or situation.topology.pulling:
+        return ""
+    suffix = rows[0]["suffix"]
+    if writers := sources_for_writing(situation, shown, server, suffix):
+        return f"write the present values of the entries concerned once more on {writers[0]}"
+    on = a_supplier(situation, suffix)
+    return f"write the present values of the entries concerned, as {listed(shown, 'or')} shows them, on {on}"
+
+
+def clients_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
+    """What comes first on a server that took changes while replication was off: clients may have removed what it lacks."""
+    if took := situation.unrecorded.get((server, suffix)):
+        yield step(
+            f"do what REPLICATION_WAS_OFF says of {server} first",
+            f"{took}, and may have removed what these changes did: then nothing is lost here",
+        )
