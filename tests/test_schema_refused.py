@@ -45,3 +45,26 @@ def test_a_status_between_two_failures_is_no_sign_of_a_link_that_runs(times: int
     found = diagnose(case)
     assert bool(of("LINK_FAILING", found["findings"])) is fails
     assert ("5 are on the way to s2" in headline(found)) is not fails
+
+
+@pytest.mark.parametrize("times", [3, 2])
+@pytest.mark.parametrize("size", ["60758 bytes", "too long"])
+def test_a_message_that_is_larger_than_the_consumer_takes(times: int, size: str, tmp_path: Path) -> None:
+    """As 2.3.1 and 3.1.2 write it: the connection ends at once, and no result tells why."""
+    log = "".join(refused_change(second, csn(5, 1), _GONE) for second in (9, 12, 15))
+    said = f"conn=5 fd=65 Incoming BER Element was {size}, max allowable is 20000 bytes. Change the nsslapd-maxbersize attribute "
+    lines = "".join(
+        line(second, f"ERR - log_ber_too_big_error - {said}in cn=config to increase.")
+        for second in (8.9, 12, 15)[:times]
+    )
+    files = mesh(BROKEN_OFF, log, ended=None) | {"s2.errors.log": lines}
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    (link,), (loop,) = (of(code, found["findings"]) for code in ("LINK_FAILING", "APPLY_RETRY_LOOP"))
+    told = times == 3
+    assert ("the link to-s2 fails (message too large there)" in headline(found)) is told
+    limit = "its limit for a message (nsslapd-maxbersize) is 20,000 bytes, and "
+    limit += f"larger ones came 3 times{'' if size == 'too long' else ', the last of 60,758 bytes'}"
+    assert (limit in link["summary"]) is (limit in loop["summary"]) is told
+    assert ("`dsconf INSTANCE config replace nsslapd-maxbersize=BYTES`" in link["fix"][0]["repair"]) is told
+    assert link["fix"] == loop["fix"]

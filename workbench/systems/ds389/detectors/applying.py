@@ -19,8 +19,8 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.database import wrote_after
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, only_suffix
+from workbench.systems.ds389.logged.change_fixes import make_room, take_the_change, take_the_schema, writable_again
 from workbench.systems.ds389.logged.lines import WITH_TEXT, last_start, line_shown, session_logs
-from workbench.systems.ds389.logged.link_fixes import make_room, take_the_change, take_the_schema, writable_again
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
     NOT_SAID,
@@ -31,6 +31,7 @@ from workbench.systems.ds389.logged.refusals import (
     result_in,
     said_at,
     taken_since,
+    too_large,
 )
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
@@ -109,7 +110,8 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         it = "it" if len(keys) == 1 else "them"
         own = [one.lasts[key] for one in sources[1:] for key in keys if key in one.lasts]
         said = said_at(situation.case, server, own) if why == NOT_SAID else ()
-        full = no_room(said)
+        first = min((one.firsts[key] for one in sources for key in keys if key in one.firsts), default=None)
+        full = no_room(said) if answered else too_large(situation.case, server, first)
         again = last_start(session_logs(situation.case), server)
         tried = max((one.lasts[key] for one in sources for key in keys if key in one.lasts), default=None)
         began_anew = bool(again and tried and again > tried)

@@ -62,6 +62,7 @@ from workbench.systems.ds389.logged.refusals import (
     refused_by,
     refused_no_more,
     said_at,
+    too_large,
 )
 from workbench.systems.ds389.logged.replicas_off import link_begins, not_reached, off_at, replicas_off, statuses_of
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
@@ -220,7 +221,7 @@ class _Failing:
     no_anchor: bool = False
     """True if its last session found no record of its anchor."""
     full: str = ""
-    """What is full at the consumer, so that it refuses changes."""
+    """What is full at the consumer, or too small for one change, so that it refuses changes."""
     of_data: bool = False
     said: tuple[Mapping[str, str], ...] = ()
     """What its log says just before it refuses one."""
@@ -479,9 +480,8 @@ def _told(
             cause = replace(cause, says=says, short="not tried again since")
     cause = by_its_log(cause, link, logs, shown.links)
     if one.stopped and "stopped" not in cause.says:
-        reason = UNKNOWN if cause.reason in TRANSIENT else cause.reason
         says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
-        cause = replace(cause, reason=reason, says=says)
+        cause = replace(cause, reason=UNKNOWN if cause.reason in TRANSIENT else cause.reason, says=says)
     supplier = next((x for x in shown.replicas if (x.server, x.suffix) == (link.supplier, link.suffix)), None)
     if cause.code == DUPLICATE_ID and not itself and supplier and consumer and supplier.origin != consumer.origin:
         says = f"the consumer said that it has the supplier's replica ID (code {cause.code}), and its own entry shows another"
@@ -516,7 +516,7 @@ def _told(
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
-        itself=itself, of_data=one.of_data, to_all=bool(one.full), quotes=one.said,
+        itself=itself, of_data=one.of_data, to_all=bool(one.full) and cause.code > 0, quotes=one.said,
         evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))), fix=fixes_of(cause.reason, agreement),
     )  # fmt: skip
 
@@ -583,11 +583,11 @@ def _refusing(
     one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
     if error < 0 and len(one.schema) >= _LOOPS_FROM:
         answer = f"in every session the consumer refuses the schema of {one.link.supplier} ({one.schema[-1]})"
-        says = f"{answer}, and the connection ends"
-        return Cause(REFUSED, error, says, SCHEMA_REFUSED)
+        return Cause(REFUSED, error, f"{answer}, and the connection ends", SCHEMA_REFUSED)
     if error < 0:
-        says = f"the connection ends in every session at the change {csn}: {in_words(error)}"
-        return Cause(REFUSED, error, says, "breaks off at one change")
+        one.full = too_large(case, one.link.consumer or "", one.first)
+        says = f"the connection ends in every session at the change {csn}: {one.full or in_words(error)}"
+        return Cause(REFUSED, error, says, "message too large there" if one.full else "breaks off at one change")
     what = f"the consumer refuses the change {csn} in every session with {in_words(error)}"
     if why == READ_ONLY:
         says = f"{what}, and took no change since, as a backend with nsslapd-readonly: on does"

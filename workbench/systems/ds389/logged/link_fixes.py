@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,9 +27,14 @@ from workbench.rules.link_failures import (
     UNREACHABLE,
     WRONG_SUFFIX,
 )
+from workbench.systems.ds389.logged.change_fixes import (
+    make_room,
+    run,
+    take_the_change,
+    take_the_schema,
+    writable_again,
+)
 from workbench.systems.ds389.logged.read_only_suppliers import of_read_only
-from workbench.systems.ds389.logged.refusals import DATABASE_FULL
-from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 
 Fix = Mapping[str, str | None]
 NOT_UNDERSTOOD = 4
@@ -58,7 +62,7 @@ class Agreement:
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
     refused     the result with which it refuses a change; None: it refuses none
-    full        what is full there, so that it takes no change; empty: nothing that its log names
+    full        what is full there, or too small, so that it takes no change; empty: nothing that its log names
     stopped     the agreement tries no more until somebody acts
     itself      it leads to its own supplier
     plain       it asks for no encryption
@@ -137,19 +141,14 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
     return (*fixes, _fill_again(link, link.unfilled)) if link.unfilled and made not in _FILLING else fixes
 
 
-def _run(server: str, *words: str) -> str:
-    """A command of the server's own tool, as a person types it there. The instance is theirs to fill in."""
-    return f"on {server}: `dsconf INSTANCE {shlex.join(words)}`"
-
-
 def _set(link: Agreement, *words: str) -> str:
-    return _run(link.supplier, "repl-agmt", "set", "--suffix", link.suffix, *words, link.name)
+    return run(link.supplier, "repl-agmt", "set", "--suffix", link.suffix, *words, link.name)
 
 
 def start_again(link: Agreement) -> Fix:
     """What has an agreement try again, after its cause was mended."""
     return step(
-        f"then start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
+        f"then start the agreement again, {run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
         "the supplier has stopped trying or waits up to five minutes before it tries again",
     )
 
@@ -158,9 +157,9 @@ def backing_off(link: Agreement) -> tuple[Fix, ...]:
     """What ends the wait of a supplier that was told to wait long after a session that failed."""
     words = ("replication", "set", "--suffix", link.suffix)
     least, most = (
-        _run(link.supplier, *words, f"--repl-backoff-{end}", value) for end, value in (("min", "3"), ("max", "300"))
+        run(link.supplier, *words, f"--repl-backoff-{end}", value) for end, value in (("min", "3"), ("max", "300"))
     )
-    again = _run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name)
+    again = run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name)
     return (
         step(f"start the agreement again, {again}", "it tries at once then, and delivers what waits"),
         step(
@@ -171,7 +170,7 @@ def backing_off(link: Agreement) -> tuple[Fix, ...]:
 
 def _restart(link: Agreement) -> Fix:
     return step(
-        f"start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
+        f"start the agreement again, {run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
         "it has stopped and tries no more by itself, not even when its consumer starts anew; this switches it off and on again",
     )
 
@@ -187,12 +186,12 @@ def _fill_again(link: Agreement, broke_off: Initialisation) -> Fix:
 
 def initialise(supplier: str, suffix: str, name: str) -> str:
     """The command that initialises the consumer of an agreement."""
-    return _run(supplier, "repl-agmt", "init", "--suffix", suffix, name)
+    return run(supplier, "repl-agmt", "init", "--suffix", suffix, name)
 
 
 def _of_consumer(link: Agreement) -> tuple[Fix, ...]:
-    promote = _run(link.supplier, "replication", "promote", "--suffix", link.suffix, "--newrole", "hub")
-    delete = _run(link.supplier, "repl-agmt", "delete", "--suffix", link.suffix, link.name)
+    promote = run(link.supplier, "replication", "promote", "--suffix", link.suffix, "--newrole", "hub")
+    delete = run(link.supplier, "repl-agmt", "delete", "--suffix", link.suffix, link.name)
     return of_read_only(link, promote, delete, initialise(link.supplier, link.suffix, link.name))
 
 
@@ -201,7 +200,7 @@ def _to_itself(link: Agreement) -> tuple[Fix, ...]:
         return _address(link)
     return (
         step(
-            f"delete the agreement, {_run(link.supplier, 'repl-agmt', 'delete', '--suffix', link.suffix, link.name)}",
+            f"delete the agreement, {run(link.supplier, 'repl-agmt', 'delete', '--suffix', link.suffix, link.name)}",
             f"it leads to {link.supplier} itself, and a server gets nothing from itself",
             "if it was made to reach another server, create it anew with the address of that one",
         ),
@@ -213,7 +212,7 @@ def _plain(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
             f"let the agreement encrypt its connection, {_set(link, '--conn-protocol', 'StartTLS')}; or let "
-            f"{link.consumer} accept logins without encryption again, {_run(link.consumer, 'config', 'replace', off)}",
+            f"{link.consumer} accept logins without encryption again, {run(link.consumer, 'config', 'replace', off)}",
             "the agreement uses plain LDAP, and its consumer takes logins over encrypted connections only",
             f"with StartTLS {link.supplier} must trust the issuer of the certificate of {link.consumer}; LDAPS needs another "
             "port as well. Without encryption passwords and changes cross the network readable",
@@ -223,10 +222,10 @@ def _plain(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _too_weak(link: Agreement) -> tuple[Fix, ...]:
-    least = _run(link.consumer, "config", "replace", "nsslapd-minssf=SSF")
+    least = run(link.consumer, "config", "replace", "nsslapd-minssf=SSF")
     return (
         step(
-            f"let both ends enable a stronger cipher, {_run(link.consumer, 'security', 'ciphers', 'enable', 'CIPHER')}, the same "
+            f"let both ends enable a stronger cipher, {run(link.consumer, 'security', 'ciphers', 'enable', 'CIPHER')}, the same "
             f"on {link.supplier}, and restart both; or lower what {link.consumer} demands, {least}",
             "the agreement encrypts its connection, and the consumer counts that as too weak",
             "the access log of the consumer names the cipher and its bits (TLS1.3 256-bit AES-GCM): no larger SSF can be met "
@@ -273,7 +272,7 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
     if not link.offers_tls:
         return (
             step(
-                f"give {link.consumer} a certificate and switch encryption on, {_run(link.consumer, 'security', 'enable')}, then "
+                f"give {link.consumer} a certificate and switch encryption on, {run(link.consumer, 'security', 'enable')}, then "
                 f"restart {link.consumer}; or let the agreement connect without it, {_set(link, '--conn-protocol', 'LDAP')}",
                 "the agreement asks for an encrypted connection, and its consumer offers none",
                 "without encryption the password of the login and all changes cross the network readable",
@@ -282,14 +281,14 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
         )
     return (
         step(
-            f"compare the certificate of {link.consumer}, {_run(link.consumer, 'security', 'certificate', 'list')}, with the "
-            f"authorities that {link.supplier} trusts, {_run(link.supplier, 'security', 'ca-certificate', 'list')}",
+            f"compare the certificate of {link.consumer}, {run(link.consumer, 'security', 'certificate', 'list')}, with the "
+            f"authorities that {link.supplier} trusts, {run(link.supplier, 'security', 'ca-certificate', 'list')}",
             "the supplier must trust the issuer, the certificate must be valid today, and its name must be the host in the "
             "agreement",
         ),
         step(
             "where the authority is missing, "
-            + _run(link.supplier, "security", "ca-certificate", "add", "--file", "CA.pem", "--name", "NAME")
+            + run(link.supplier, "security", "ca-certificate", "add", "--file", "CA.pem", "--name", "NAME")
             + f", then restart {link.supplier}",
             "a server reads the authorities that it trusts at its start",
             "do not switch the check of certificates off: whoever answers at that address would be sent all changes",
@@ -299,7 +298,7 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
 
 def _address(link: Agreement) -> tuple[Fix, ...]:
     if link.elsewhere:
-        all_again = _run(link.consumer, "config", "delete", "nsslapd-listenhost")
+        all_again = run(link.consumer, "config", "delete", "nsslapd-listenhost")
         return (
             step(
                 f"let {link.consumer} listen on all its addresses again, {all_again}, and restart it; or lead the agreement to "
@@ -391,13 +390,13 @@ def _replica(link: Agreement) -> tuple[Fix, ...]:
     words = ("replication", "enable", "--suffix", link.suffix, "--role", "ROLE", "--bind-dn", link.login or "DN")
     return (
         step(
-            f"make {link.suffix} a replica there, {_run(link.consumer, *words)}",
+            f"make {link.suffix} a replica there, {run(link.consumer, *words)}",
             "a consumer takes changes only for suffixes that it replicates, and only from the logins that its replica names",
             "with the role that it had, and of a supplier with the replica ID that it had; or remove the agreement if this "
             "server is no longer to get changes",
         ),
         step(
-            f"then initialise it, {_run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
+            f"then initialise it, {run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
             "a replica that is new has no data to which changes could be applied",
             f"an initialisation replaces all data of {link.suffix} on {link.consumer}",
         ),
@@ -408,7 +407,7 @@ def _permission(link: Agreement) -> tuple[Fix, ...]:
     words = ("replication", "set", "--suffix", link.suffix, "--repl-add-bind-dn", link.login or "DN")
     return (
         step(
-            f"allow the login of the agreement to send changes, {_run(link.consumer, *words)}",
+            f"allow the login of the agreement to send changes, {run(link.consumer, *words)}",
             "the consumer takes changes only from the logins that its replica names (nsDS5ReplicaBindDN or a bind group)",
         ),
     )
@@ -419,7 +418,7 @@ def _schedule(link: Agreement) -> tuple[Fix, ...]:
         return (
             step(
                 f"have it wait for less, {_set(link, '--session-pause-time', '0')}; then switch it off and on again, "
-                + _run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name),
+                + run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name),
                 "it holds no session before that time is over; a wait that has begun keeps its old length",
                 "find out first why it was made to wait",
             ),
@@ -437,7 +436,7 @@ def _generation(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
             f"decide which of the two data sets is the right one; if it is that of {link.supplier}, "
-            + _run(link.supplier, "repl-agmt", "init", "--suffix", link.suffix, link.name),
+            + run(link.supplier, "repl-agmt", "init", "--suffix", link.suffix, link.name),
             "data of different generations exchange nothing until one side is initialised from the other",
             f"an initialisation throws away everything that only {link.consumer} holds",
         ),
@@ -447,7 +446,7 @@ def _generation(link: Agreement) -> tuple[Fix, ...]:
 def _initialise(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
-            f"initialise {link.consumer}, {_run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
+            f"initialise {link.consumer}, {run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
             "a replica that was never initialised takes no changes",
             f"an initialisation replaces all data of {link.suffix} on {link.consumer}",
         ),
@@ -459,7 +458,7 @@ def _no_anchor(link: Agreement) -> tuple[Fix, ...]:
         step(
             f"see whether another supplier still sends to {link.consumer}, or make a temporary agreement from one that has the "
             f"record which the errors log of {link.supplier} names; if there is none, save what only {link.consumer} has, and "
-            f"initialise it, {_run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
+            f"initialise it, {run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
             "a session begins at the record of what the consumer has, and without that record it sends nothing",
             f"an initialisation replaces all data of {link.suffix} on {link.consumer}. Do not set "
             "nsds5ReplicaIgnoreMissingChange before you have listed what that loses",
@@ -484,67 +483,6 @@ def _refused_change(link: Agreement) -> tuple[Fix, ...]:
     return (take_the_change(link.consumer, link.suffix, answered),)
 
 
-_FIRST_AGAIN = "the supplier sends the same change first in every session until the consumer takes it"
-
-
-def writable_again(server: str, suffix: str) -> dict[str, str | None]:
-    """What mends a server that refuses all changes as one with a read-only backend does."""
-    return step(
-        f"see whether the backend of {server} is read-only (nsslapd-readonly: on), and make it writable, "
-        + _writable(server, suffix),
-        f"a read-only backend answers every change with {in_words(REFUSES_ALL)}, those of suppliers, too; {_FIRST_AGAIN}",
-        "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in "
-        "cn=config",
-    )
-
-
-def make_room(server: str, full: str) -> dict[str, str | None]:
-    """What mends a server that takes no change because something is full."""
-    if full == DATABASE_FULL:
-        larger = _run(server, "backend", "config", "set", "--mdb-max-size", "BYTES")
-        return step(
-            f"give the database of {server} more room, {larger}, and restart {server}",
-            f"it takes no change that needs room, from clients either; {_FIRST_AGAIN}",
-            "see first that its disk has that room",
-        )
-    return step(
-        f"free room on the disk of {server}, and start it again if it has stopped",
-        f"it can write neither data nor changelog; {_FIRST_AGAIN}",
-        "delete no file of its database; old logs and old exports can go",
-    )
-
-
-def take_the_schema(server: str) -> dict[str, str | None]:
-    """What mends a server that refuses the schema of its suppliers."""
-    read, write = _run(server, "config", "get", "nsslapd-schemareplace"), "nsslapd-schemareplace=replication-only"
-    return step(
-        f"see whether {server} takes the schema of its suppliers, {read}; if that is off, set it, "
-        f"{_run(server, 'config', 'replace', write)}; else give both servers the same schema files and restart them",
-        "a supplier whose schema is newer sends it first in every session, and no change comes behind a schema that is refused",
-        "find out first why it was set: somebody may want the schema as it is there",
-    )
-
-
-def take_the_change(server: str, suffix: str, result: int | None) -> dict[str, str | None]:
-    """What mends a server that refuses a change with this result, where the collected files do not say why."""
-    where = f"RESULT err={result}" if result is not None else "the lines about this change"
-    readonly = ""
-    if result == REFUSES_ALL:
-        command = _writable(server, suffix)
-        readonly = f". If they say nothing, see whether nsslapd-readonly is on, and make the data writable, {command}"
-    return step(
-        f"find the cause in the errors log of {server} at the times of the attempts ({where} in its access log), and mend it "
-        f"there; the next session sends the change again{readonly}",
-        _FIRST_AGAIN,
-        f"do not skip it by editing a RUV: it would be missing for good. If {server} cannot take it, initialise {server} from "
-        "one that has it: that throws away what only it has",
-    )
-
-
-def _writable(server: str, suffix: str) -> str:
-    return _run(server, "backend", "suffix", "set", "--disable-readonly", suffix)
-
-
 def _clocks(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
@@ -560,7 +498,7 @@ def _busy(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
             f"see which supplier has {link.consumer}; if it has it for minutes, set nsds5ReplicaReleaseTimeout, "
-            + _run(link.consumer, "replication", "set", "--suffix", link.suffix, "--repl-release-timeout", "60"),
+            + run(link.consumer, "replication", "set", "--suffix", link.suffix, "--repl-release-timeout", "60"),
             "a consumer takes one session at a time; with the time-out the supplier that has it yields",
         ),
     )
@@ -593,7 +531,7 @@ def _look(link: Agreement) -> tuple[Fix, ...]:
         step(
             f"read the errors logs of {link.supplier} and {link.consumer} at the time of the last attempt, mend what they say, "
             "and start the agreement again, "
-            + _run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name),
+            + run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name),
             "the status names the failure, and no collected file its cause",
         ),
     )

@@ -41,6 +41,12 @@ _SCHEMA, _BACKTRACE = "schema_violation", "slapi_log_backtrace"
 DATABASE_FULL, DISK_FULL = "its database is full", "its disk is full"
 _FULL = {"MDB_MAP_FULL": DATABASE_FULL, "No space left on device": DISK_FULL, "No enough space left": DISK_FULL}
 """What an errors log says, and what that means."""
+_MESSAGE_LIMIT = "nsslapd-maxbersize"
+_TOO_LARGE = re.compile(
+    r"(?:log_ber_too_big_error - )?(?:conn=[0-9]+ fd=[0-9]+ )?"
+    r"Incoming BER Element was (?:([0-9]{1,15}) bytes|too long), max allowable is ([0-9]{1,15}) bytes"
+)
+_AGAIN_AND_AGAIN = 3
 _OF_DATA = (16, 17, 19, 20, 21, 32, 64, 65, 66, 67, 68, 69)
 """Results by which a server refuses a change for what its data and its schema are."""
 _NOT_FOUND = ("(-12797)", "(-30988)", "(-30798)")
@@ -190,6 +196,24 @@ def full_at(case: Case, server: str, moment: datetime | None) -> str:
     where = (pc.field("server") == server) & (pc.field("severity") == "error")
     where &= (pc.field("at") > moment - timedelta(minutes=1)) & (pc.field("at") <= moment)
     return no_room({"text": row["text"] or ""} for row in _rows(case, "messages", ["text"], where))
+
+
+def too_large(case: Case, server: str, since: datetime | None) -> str:
+    """What a server says of messages that it does not take, if its errors log says so again and again since then; else empty.
+
+    It ends the connection at once, so no result tells of it, and the supplier sends the same change again.
+    """
+    where = (pc.field("server") == server) & (pc.field("severity") == "error")
+    where &= pc.match_substring(pc.field("text"), _MESSAGE_LIMIT)
+    count, size, limit = 0, "", ""
+    for row in _rows(case, "messages", ["at", "text"], where):
+        told = _TOO_LARGE.match(row["text"])
+        if told and row["at"] and (since is None or row["at"] >= since - _JUST_BEFORE):
+            count, (size, limit) = count + 1, told.groups("")
+    if count < _AGAIN_AND_AGAIN:
+        return ""
+    last = f", the last of {int(size):,} bytes" if size else ""
+    return f"its limit for a message ({_MESSAGE_LIMIT}) is {int(limit):,} bytes, and larger ones came {count:,} times{last}"
 
 
 def of_data(error: int, said: Iterable[Mapping[str, str]]) -> bool:
