@@ -280,3 +280,42 @@ def test_what_only_a_read_only_server_still_shows_is_written_on_a_supplier(tmp_p
         assert [step["repair"] for step in first] == ["do what REPLICATION_WAS_OFF says of s1 first"] * (
             one["server"] == "s1"
         )
+
+
+def test_a_server_that_took_changes_unrecorded_is_filled_only_if_asked_for_by_name(tmp_path: Path) -> None:
+    """s3 misses changes of s1 behind its vector, and clients wrote there: to fill it brings the one and loses the other."""
+    files = off_and_on(switched())
+    entries = [entry("uid=anna", 1), entry("uid=base-1", 2).replace(csn(1, 1), csn(2, 1))]
+    for name in ("s1", "s2"):  # their changelogs begin later
+        files[f"{name}.changelog.ldif"] = changelog([*stamps(1, *range(3, 10)), *stamps(2, 0), *stamps(3, 1, 2, 3)])
+    for name in ("s1", "s2"):
+        files[f"{name}.entries.ldif"] = export(elements(claims(r1=(0, 9), r2=(0, 0), r3=(1, 3))), entries)
+    files["s3.entries.ldif"] = export(elements(claims(r1=(0, 9), r2=(0, 0), r3=(1, 30))), entries[:1])
+    case = case_of(tmp_path, files)
+    (missed,) = of("MISSED_CHANGE", diagnose(case)["findings"])
+    assert missed["server"] == "s3" and missed["fix"][0]["repair"] == "do what REPLICATION_WAS_OFF says of s3 first"
+    made = plan(case)
+    assert not made.steps and made.unmended
+    ask = "see first what of it is right (REPLICATION_WAS_OFF), then plan with --for {0} --way initialise-from-{1}"
+    refused = {(course.need.split()[-1], course.way): course.refused for course in made.courses}
+    assert ask.format("s3", "s1") in refused["s3", "initialise-from-s1"]
+    assert "what clients did there is thrown away" in refused["s3", "initialise-from-s1"]
+    asked = plan(case, only=["s3"], ways=["initialise-from-s1"])
+    (course,) = (one for one in asked.courses if one.chosen)
+    assert course.way == "initialise-from-s1" and "what clients wrote on s3 meanwhile is thrown away" in course.costs
+
+
+def test_no_server_is_filled_from_there_although_its_entries_were_collected(tmp_path: Path) -> None:
+    """What clients did there without a record stands in its entries, and would come along."""
+    files = off_and_on(switched())
+    for name, claimed in (("s1", 3), ("s2", 3), ("s3", 30)):
+        more = [entry("uid=hid", 3).replace(csn(1, 1), csn(1, 3))] if name == "s3" else []
+        vector = elements(claims(r1=(0, 9), r2=(0, 0), r3=(1, claimed)))
+        files[f"{name}.entries.ldif"] = export(vector, [entry("uid=anna", 1), *more])
+    case = case_of(tmp_path, files)
+    made = plan(case)
+    assert not made.steps and made.unmended
+    (course,) = (one for one in made.courses if (one.need, one.way) == ("REINIT_REQUIRED s1", "initialise-from-s3"))
+    assert "what clients did there comes to s1, too" in course.unasked
+    asked = plan(case, only=["s1"], ways=["initialise-from-s3"])
+    assert [step.repair for step in asked.steps][:1] == ["initialise"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.repair_sources import a_supplier, sources_for_writing, sources_that_fill
+from workbench.diagnosing.shown_by_entries import clients_first
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.contents import LIVE, name_of
 
@@ -105,6 +106,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         root=root,
         fix=(
             *alike_first(situation, server, contents.suffix),
+            *clients_first(situation, server, contents.suffix),
             step(
                 f"{write}, or {refill} {server} from {feeder}" if feeder else write,
                 f"the data of {server} was changed or lost past replication, or a link left attributes out; no session sends it "

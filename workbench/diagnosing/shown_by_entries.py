@@ -58,5 +58,5 @@ def clients_first(situation: Situation, server: str, suffix: str | None) -> Iter
     if took := situation.unrecorded.get((server, suffix)):
         yield step(
             f"do what REPLICATION_WAS_OFF says of {server} first",
-            f"{took}, and may have removed what these changes did: then nothing is lost here",
+            f"{took}: what differs or is lacking there may be what clients wrote and removed, and right",
         )

@@ -102,6 +102,7 @@ class _Filling:
         for (position, _, _), mine in rows.items():
             missed = mine[0]
             lacking = {one["server"] for one in mine}
+            shown = {name for one in mine for name in one.get("shown_by", ())} - lacking
             if not missed["held_by"]:
                 lacking |= self._not_judged(missed["origin"], position)
             target = (missed["target"] or "").lower() or None
@@ -112,11 +113,15 @@ class _Filling:
                 {
                     one.server
                     for one in self.replicas
-                    if one.server not in lacking
-                    and (
-                        self.has_seen(one, missed["origin"], position) or self.kept(one, missed["origin"], place, place)
+                    if one.server in shown
+                    or (
+                        one.server not in lacking
+                        and (
+                            self.has_seen(one, missed["origin"], position)
+                            or self.kept(one, missed["origin"], place, place)
+                        )
+                        and not self.thrown_away(one, position)
                     )
-                    and not self.thrown_away(one, position)
                 }
             )
 

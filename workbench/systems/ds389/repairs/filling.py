@@ -33,7 +33,7 @@ from workbench.systems.ds389.repairs.evidence import (
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
 from workbench.systems.ds389.repairs.restarting import restarted_first
-from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged
+from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged, took_unrecorded
 from workbench.systems.ds389.repairs.unlike_links import list_conflict, lost_by_lists
 from workbench.systems.ds389.rules.cleaning import CRASHES_ALONE, behind_hubs, may_clean_itself
 from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
@@ -106,6 +106,7 @@ class Initialise:
             load="; ".join(one.load for one in drafts),
             downtime="; ".join(one.downtime for one in drafts),
             costs="; ".join(one.costs for one in drafts if one.costs),
+            unasked="; ".join(one.unasked for one in drafts if one.unasked),
             refused="; ".join(dict.fromkeys(one.refused for one in drafts if one.refused)),
         )
 
@@ -191,15 +192,17 @@ class Initialise:
             costs.append(
                 f"what {server} alone shows in {counted(own, 'entry', 'entries')} is thrown away ({ENTRIES_DIFFER})"
             )
+        way = f"initialise-from-{source}"
         if why := view.situation.unrecorded.get((server, view.suffix)):
             costs.append(f"what clients wrote on {server} meanwhile is thrown away ({why}: REPLICATION_WAS_OFF)")
         return Draft(
-            f"initialise-from-{source}",
+            way,
             f"initialise {server} from {source}",
             tuple(steps),
             load=f"all data of {source} is sent once",
             downtime=f"{server}, until it is filled",
             costs="; ".join(costs),
+            unasked=took_unrecorded(view, model.servers[source].source or source, server, way),
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
             else restarted_first(view, source, server)

@@ -29,6 +29,18 @@ def not_judged(view: View, source: str, server: str) -> str:
     )
 
 
+def took_unrecorded(view: View, source: str, server: str, way: str) -> str:
+    """Why a server is filled only if a person asks for it where it, or its source, took changes that no log recorded."""
+    for name in (source, server):
+        if why := view.situation.unrecorded.get((name, view.suffix)):
+            goes = f"comes to {server}, too" if name == source else "is thrown away"
+            return (
+                f"{why}, and what clients did there {goes}: see first what of it is right (REPLICATION_WAS_OFF), then plan with "
+                f"--for {server} --way {way}"
+            )
+    return ""
+
+
 def locked_login(view: View, server: str, login: str) -> str:
     """Why no session opens with this login at a server, over whatever agreement; empty: nothing shows that it is locked there."""
     statuses = view.situation.statuses()
