@@ -183,6 +183,12 @@ def test_an_agreement_that_ignores_what_its_supplier_lacks_is_told(value: str, t
     case = case_of(tmp_path, without_its_anchor(value))
     found, is_set = diagnose(case), value in ("always", "once")
     assert [finding["link"] for finding in of("MISSING_CHANGES_IGNORED", found["findings"])] == ["to-s2"] * is_set
+    for finding in of("MISSING_CHANGES_IGNORED", found["findings"]):
+        (row,) = finding["evidence"]
+        assert (row["file"], row["name"]) == (
+            "s1.agreements.ldif",
+            "to-s2",
+        ) and "nsds5ReplicaIgnoreMissingChange" in row
     text = " ".join(fixes(found, "ANCHOR_PURGED") + fixes(found, "ANCHOR_MISSING"))
     assert (f"nsds5ReplicaIgnoreMissingChange is set to {value} on to-s2" in text) is is_set
     assert ("not set nsds5ReplicaIgnoreMissingChange" in text) is not is_set

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
+from workbench.systems.ds389.logged.closed_links import agreement_shown
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -35,10 +36,7 @@ def two_links_to_one(situation: Situation) -> Iterator[Finding]:
             f"{len(links)} agreements of {supplier} lead to {consumer} ({links[0].address}): {names}{before}",
             server=supplier,
             suffix=suffix,
-            evidence=tuple(
-                {key: known[link.name].get(key) for key in ("file", "offset", "name", "consumer_host", "consumer_port")}
-                for link in links
-            ),
+            evidence=tuple(agreement_shown(known[link.name], "consumer_host", "consumer_port") for link in links),
             root=f"{len(links)} agreements of {supplier} lead to {consumer} ({names}){before}",
             fix=tuple(
                 _address(
@@ -104,7 +102,7 @@ def led_elsewhere(situation: Situation) -> Iterator[Finding]:
             server=link.supplier,
             link=link.name,
             suffix=link.suffix,
-            evidence=({key: row.get(key) for key in ("file", "offset", "name", "consumer_host", "consumer_port")},),
+            evidence=(agreement_shown(row, "consumer_host", "consumer_port"),),
             root=says,
             fix=(
                 _address(situation, link.supplier, link.suffix, link.name, meant, f"its name says {meant}", "rename"),

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from workbench.diagnosing.situation import Situation
 from workbench.model import Finding, step
+from workbench.systems.ds389.logged.closed_links import agreement_shown
 from workbench.systems.ds389.native import agreement_dn
 
 if TYPE_CHECKING:
-    from workbench.fleet.topology import Link
+    from workbench.fleet.topology import Link, Row
 
 SETTING = "nsds5ReplicaIgnoreMissingChange"
 DO_NOT_SET = f"do not set {SETTING} before you have listed what that loses"
@@ -35,10 +36,11 @@ def missing_ignored(situation: Situation) -> Iterator[Finding]:
     """Agreements that pass over what the changelog of their supplier lacks, as they are told to."""
     for link in situation.topology.links:
         if value := ignoring(situation, link.supplier, link.suffix, link.name):
-            yield _told(link, value)
+            row = situation.statuses().get((link.supplier, link.suffix, link.name), {})
+            yield _told(link, value, row)
 
 
-def _told(link: Link, value: str) -> Finding:
+def _told(link: Link, value: str, row: Row) -> Finding:
     consumer = link.consumer or link.address or "its consumer"
     once = ", one time" if value == "once" else ""
     return Finding(
@@ -49,6 +51,7 @@ def _told(link: Link, value: str) -> Finding:
         server=link.supplier,
         link=link.name,
         suffix=link.suffix,
+        evidence=(agreement_shown(row) | {SETTING: value},),
         fix=(
             step(
                 f"set it back to never on {link.supplier}, with ldapmodify on {agreement_dn(link.suffix or 'SUFFIX', link.name)}"

@@ -66,10 +66,14 @@ def started_again(link: Link, tried: datetime | None, cause: Cause, logs: Iterab
     return Cause(BACKING_OFF, cause.code, says, "consumer just started")
 
 
+def agreement_shown(row: Row, *more: str) -> dict[str, Any]:
+    """The row of an agreement as evidence, with `more` of its columns."""
+    return {key: row.get(key) for key in ("file", "offset", "name", *more)}
+
+
 def status_shown(row: Row) -> dict[str, Any]:
     """What an agreement says of its last session, as evidence."""
-    shown = {key: row.get(key) for key in ("file", "offset", "name", "status")}
-    return shown | {"ended_at": row["ended_at"].isoformat() if row.get("ended_at") else None}
+    return agreement_shown(row, "status") | {"ended_at": row["ended_at"].isoformat() if row.get("ended_at") else None}
 
 
 def _out_of_schedule(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
