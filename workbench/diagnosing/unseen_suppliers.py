@@ -54,6 +54,7 @@ class Heard:
     """The newest change of such an origin where it arrived first, shortly before the servers were read.
 
     address   where its server listens, as the vectors tell it; empty: they do not
+    at        when it arrived, or where nothing tells that (`arrived` is False) was made, by the clock of its origin
     read_at   the last time that the collected files tell
     evidence  the line or the element that tells it
     """
@@ -65,6 +66,7 @@ class Heard:
     at: datetime
     read_at: datetime
     evidence: Mapping[str, Any]
+    arrived: bool = True
 
 
 def absent_origins(situation: Situation) -> list[Absent]:
@@ -73,7 +75,7 @@ def absent_origins(situation: Situation) -> list[Absent]:
 
 
 def lately_heard(situation: Situation) -> list[Heard]:
-    """Those of them of which a change arrived in the week before the servers were read."""
+    """Those of them of which a change arrived, or was made, in the week before the servers were read."""
     return situation.once(_lately)
 
 
@@ -176,22 +178,23 @@ def _lately(situation: Situation) -> list[Heard]:
         addresses = {(row["url"] or "").partition("://")[2].strip("/").lower() for row in absent.rows} - {""}
         if addresses & _listening(situation):
             continue  # an earlier origin of a server that was collected
-        first = _first_arrival(situation, absent)
-        if first and read_at - first[0] < QUIET:
+        arrived = _first_arrival(situation, absent)
+        if first := arrived or _made(situation, absent):
             at, position, row = first
-            found.append(Heard(absent, min(addresses, default=""), position, row["server"], at, read_at, row))
+            heard = Heard(absent, min(addresses, default=""), position, row["server"], at, read_at, row, bool(arrived))
+            found += [heard] if read_at - at < QUIET else []
     return found
 
 
 def _unseen(situation: Situation) -> list[Heard]:
-    heard = lately_heard(situation)
+    heard = [one for one in lately_heard(situation) if one.arrived]
     gone = {suffix: _taken_away(situation, suffix) for suffix in {one.absent.suffix for one in heard}}
     return [one for one in heard if not ((deleted := gone[one.absent.suffix]) and deleted > one.at)]
 
 
 def _first_arrival(situation: Situation, absent: Absent) -> tuple[datetime, str, Row] | None:
     """When the newest change of the origin was on any collected server first, by a log or by when the vector moved there."""
-    newest = max((row["max"] for row in absent.rows if row["max"]), default=None)
+    newest = _newest(absent)
     if newest is None:
         return None
     found = [
@@ -207,6 +210,18 @@ def _first_arrival(situation: Situation, absent: Absent) -> tuple[datetime, str,
                 shown = {key: row[key] for key in ("server", "file", "offset", "connection")}
                 found.append((row["at"], newest, shown | {"at": row["at"].isoformat()}))
     return min(found, key=lambda arrival: arrival[0], default=None)
+
+
+def _made(situation: Situation, absent: Absent) -> tuple[datetime, str, Row] | None:
+    """When that change was made, by the clock of its origin."""
+    newest = _newest(absent)
+    moment = situation.topology.system.moment(newest) if newest else None
+    named = next((element_of(row) for row in absent.rows if row["max"] == newest), None)
+    return (moment, newest, named) if newest and moment and named else None
+
+
+def _newest(absent: Absent) -> str | None:
+    return max((row["max"] for row in absent.rows if row["max"]), default=None)
 
 
 def _taken_away(situation: Situation, suffix: str | None) -> datetime | None:

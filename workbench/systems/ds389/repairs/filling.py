@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
@@ -372,8 +373,9 @@ def _may_live(view: View, need: Need, way: str) -> str:
         return f"a server that was not collected makes changes as it: {ask}"
     for heard in lately_heard(view.situation):
         if (heard.absent.suffix, heard.absent.origin) == (need.suffix, need.origin):
-            ago = time_passed(heard.read_at - heard.at)
-            return f"its newest change reached {heard.server} only {ago} before the servers were read: {ask}"
+            came = f"reached {heard.server}" if heard.arrived else "was made"
+            ago = time_passed(max(heard.read_at - heard.at, timedelta()))
+            return f"its newest change {came} only {ago} before the servers were read: {ask}"
     return ""
 
 
