@@ -129,8 +129,9 @@ TOTAL_UPDATE = (
         ("s1 s2", "s3 s1", False),
         ("s1 s2", "s2 s3", True),
         ("s1 s2", "", True),
+        ("s1 s3", "s3 s1", True),
     ],
-    ids=["itself", "from it", "in a chain", "in the wrong order", "from an unknown server"],
+    ids=["itself", "from it", "in a chain", "in the wrong order", "from an unknown server", "one from it, and back"],
 )
 def test_servers_that_were_filled_since_have_nothing_to_do_with_it(
     filled: str, by: str, told: bool, tmp_path: Path
@@ -141,13 +142,13 @@ def test_servers_that_were_filled_since_have_nothing_to_do_with_it(
         for second, word, end in ((40, "Beginning", ""), (42, "Finished", " Sent 9 entries.")):
             line = TOTAL_UPDATE.format(word, source, to, f"3890{to[1]}", end)
             files[f"{source}.errors.log"] += plain_line(second + 5 * number, line)
-    for name in filled.split():
+    for number, name in enumerate(filled.split()):
         lines = [
             f'conn=5 op=4 repl="{SUFFIX}": Begin total protocol',
             "import userroot: Import complete.  Processed 9 entries in 3 seconds.",
         ]
         files[f"{name}.errors.log"] += "".join(
-            plain_line(40 + at, f"total_update - {text}") for at, text in enumerate(lines)
+            plain_line(40 + 5 * number + at, f"total_update - {text}") for at, text in enumerate(lines)
         )
     assert bool(of("REPLICATION_WAS_OFF", findings(tmp_path, files))) is told
 

@@ -56,6 +56,15 @@ def test_where_nothing_would_be_hidden_it_is_just_started(other: str, tmp_path: 
     assert not any("switch off" in str(one["fix"]) for one in of("LINK_FAILING", found))
 
 
+def test_who_has_to_be_filled_unless_that_server_has_the_record_says_it_too(tmp_path: Path) -> None:
+    files = folder()
+    files["s5.replica.ldif"] = replica(65535, elements(claims(r1=(1, 5), r2=(1, 1), r3=(1, 1))), flags=0)
+    files["s1.agreements.ldif"] += agreement("s1-to-s5", 38905)
+    (filled,) = of("REINIT_REQUIRED", findings(tmp_path, files | listening("s5")))
+    first = filled["fix"][0]["repair"]
+    assert first.startswith("first switch off s3-to-s2 before s2 is started") and "; then start s2, if down" in first
+
+
 def test_who_waits_for_what_only_that_server_may_pass_on_says_it_too(tmp_path: Path) -> None:
     """s3 made a change that reaches s1 through s2 alone."""
     files = folder()

@@ -68,6 +68,14 @@ def test_who_asks_for_it_gets_the_clean_with_what_has_to_be_known_before(tmp_pat
     assert "nobody runs a server with replica ID 3 any more" in made.steps[0].stands_on
 
 
+@pytest.mark.parametrize("only", [[], ["SUPPLIER_NOT_COLLECTED"]])
+def test_who_asks_for_the_way_alone_does_not_get_it(only: list[str], tmp_path: Path) -> None:
+    """Several servers may not have been collected: each has to be named."""
+    case = case_of(tmp_path, feeding())
+    made = plan(case, only=only, ways=["clean"])
+    assert not made.steps and made.left
+
+
 @pytest.mark.parametrize(
     ("files", "lately"),
     [

@@ -38,29 +38,31 @@ def steps(found: dict[str, Any], code: str, server: str | None = None) -> list[d
 # --- a server that is being filled
 
 
-def filled_now() -> Files:
-    """s4 cleaned ID 9, and drops its changes until it is restarted; s9 is filling it."""
-    files = came_back()
-    files["s9.agreements.ldif"] += (
-        agreement("s9-to-s4", 38904).rstrip("\n")
-        + f"\nnsds5replicaLastInitStatus: Error (0) Total update in progress\nnsds5replicaLastInitStart: {zulu(70)}\n"
-        "nsds5replicaLastInitEnd: 19700101000000Z\n\n"
+def filled_now(filled: str = "s4") -> Files:
+    """s4 cleaned ID 9, and drops its changes until it is restarted; s9 is filling it, or it fills s9."""
+    files, by = came_back(), "s9" if filled == "s4" else "s4"
+    links = files.get(f"{by}.agreements.ldif", "")
+    links = links if f"{by}-to-{filled}" in links else links + agreement(f"{by}-to-{filled}", 38900 + int(filled[1]))
+    files[f"{by}.agreements.ldif"] = links.rstrip("\n") + (
+        f"\nnsds5replicaLastInitStatus: Error (0) Total update in progress\nnsds5replicaLastInitStart: {zulu(70)}\n"
+        "nsds5replicaLastInitEnd: 19700101000000Z\nnsds5BeginReplicaRefresh: start\n\n"
     )
-    files["s4.errors.log"] += line(70, OFFLINE)
+    files[f"{filled}.errors.log"] += line(70, OFFLINE)
     return files
 
 
-def test_a_server_that_is_being_filled_is_restarted_afterwards(tmp_path: Path) -> None:
-    case = case_of(tmp_path, filled_now())
+@pytest.mark.parametrize("filled", ["s4", "s9"])
+def test_a_server_that_takes_part_in_a_filling_is_restarted_afterwards(filled: str, tmp_path: Path) -> None:
+    case = case_of(tmp_path, filled_now(filled))
     found = diagnose(case)
     assert of("INITIALISATION_RUNNING", found["findings"])
     (back,) = steps(found, "CLEANED_ORIGIN_BACK")
     assert back["repair"].startswith(
-        "wait until s4 is filled (INITIALISATION_RUNNING), then restart s4, if s9 is meant"
+        f"wait until {filled} is filled (INITIALISATION_RUNNING), then restart s4, if s9 is meant"
     )
-    assert "a restart breaks the filling of s4 off" in back["caution"]
+    assert f"a restart breaks the filling of {filled} off" in back["caution"]
     said = [text for text in plan(case).open if "restart s4" in text]
-    assert all("once the filling of s4 has ended, restart s4" in text for text in said), said
+    assert all(f"once the filling of {filled} has ended, restart s4" in text for text in said), said
 
 
 def test_a_server_that_is_not_being_filled_is_restarted_at_once(tmp_path: Path) -> None:

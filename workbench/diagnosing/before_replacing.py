@@ -17,6 +17,7 @@ from workbench.model import Finding, counted, listed
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Topology
 
 _SAYS_SO = ("save", "throws away", "only {} holds", "are lost", "would lose")
 """Words of advice that tells already what is lost by it."""
@@ -42,10 +43,26 @@ def with_what_goes(situation: Situation, findings: Iterable[Finding]) -> list[Fi
     return found
 
 
-def restart_after_filling(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings; what advises to restart a server that is being filled says it for after that."""
+def fillings_by(findings: Iterable[Finding], shown: Topology, suffix: str | None = None) -> dict[str, set[str]]:
+    """Servers that take part in a filling that runs -> the servers that are being filled then: a restart breaks it off.
+
+    suffix  only of this one
+    """
+    found: dict[str, set[str]] = {}
+    for one in findings:
+        if one.code != INITIALISATION_RUNNING or not one.server or (suffix and one.suffix not in (None, suffix)):
+            continue
+        over = {row.get("name") for row in one.evidence}
+        links = [link for link in shown.links if (link.consumer, link.suffix) == (one.server, one.suffix)]
+        for server in {one.server, *(link.supplier for link in links if link.name in over)}:
+            found.setdefault(server, set()).add(one.server)
+    return found
+
+
+def restart_after_filling(findings: Iterable[Finding], shown: Topology) -> list[Finding]:
+    """The findings; what advises to restart a server that is being filled, or fills another one, says it for after that."""
     found = list(findings)
-    running = {one.server for one in found if one.code == INITIALISATION_RUNNING and one.server}
+    running = fillings_by(found, shown)
     for number, one in enumerate(found):
         fixes = tuple(_later(fix, running) for fix in one.fix)
         found[number] = replace(one, fix=fixes)
@@ -61,11 +78,16 @@ def _with(fix: Mapping[str, Any], caution: str) -> Mapping[str, Any]:
     return {**fix, "caution": "; ".join(filter(None, (fix["caution"], caution)))}
 
 
-def _later(fix: Mapping[str, Any], running: Iterable[str]) -> Mapping[str, Any]:
-    said = re.match(r"(?:then )?restart (.+?)(?:, (?:if|unless) |[:;(]|$)", fix["repair"] or "")
-    names = [
-        name for name in sorted(running) if said and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said[1])
-    ]
+def _later(fix: Mapping[str, Any], running: Mapping[str, set[str]]) -> Mapping[str, Any]:
+    said = re.match(r"restart (.+?)(?:, (?:if|unless) |[:;(]|$)", fix["repair"] or "")
+    names = sorted(
+        {
+            filled
+            for name, some in running.items()
+            if said and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said[1])
+            for filled in some
+        }
+    )
     if not names:
         return fix
     them = listed(names)

@@ -165,7 +165,7 @@ def _detected(
     sources = judged.streams.sources if judged.streams else {}
     found = on_furthest(with_sources(detected(situation), sources), judged.tiers)
     said = restart_before_filling(situation, in_precedence(found, situation.topology.links))
-    return situation, sorted(restart_after_filling(with_what_goes(situation, said)), key=_rank)
+    return situation, sorted(restart_after_filling(with_what_goes(situation, said), situation.topology), key=_rank)
 
 
 def case_at(case: Case, as_of: str | None) -> Case:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
 from workbench.diagnosing.repair_sources import not_judged_on, unrecorded_on, up_to, with_data
+from workbench.diagnosing.restart_order import before_start
 from workbench.model import Finding, counted, first_few, listed, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
@@ -59,7 +60,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 {key: row[key] for key in ("supplier", "link", "decision", "anchor", "anchor_class")} for row in stuck
             ),
             fix=(
-                *([_read_first(unread)] if unread else []),
+                *([_read_first(situation, unread, one.suffix)] if unread else []),
                 *(_entries_first(situation, one, name, open_[name]) for name in doubted[:1]),
                 *([behind] if behind else []),
                 write_again_first(situation, one.server, one.suffix)
@@ -77,12 +78,15 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _read_first(unread: Sequence[str]) -> Mapping[str, Any]:
+def _read_first(situation: Situation, unread: Sequence[str], suffix: str | None) -> Mapping[str, Any]:
     """The step before all others where a server was not read: its log may have what the others lack."""
     it = "its log" if len(unread) == 1 else "the log of one of them"
+    before = [first["repair"] for name in unread for first in before_start(situation, name, suffix)]
+    steps = "".join(f"{repair}; then " for repair in before)
+    them = "it" if len(unread) == 1 else "them"
     return step(
-        f"first start {listed(unread)}, if down, and collect with {'it' if len(unread) == 1 else 'them'} again",
-        f"{it} may have the record, and then a session brings what is lacking",
+        f"first {steps}start {listed(unread)}, if down, and collect with {them} again",
+        f"{it} may have the record with which a session can begin",
     )
 
 

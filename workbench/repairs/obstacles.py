@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.diagnosing.arriving import (
     ANSWERED_NOT_APPLIED,
-    INITIALISATION_RUNNING,
     SENDS_NOTHING,
     STOPPED_BECAUSE,
 )
+from workbench.diagnosing.before_replacing import fillings_by
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK, perhaps_restarted
 from workbench.diagnosing.failing_links import LINK_FAILING, busy_links
 from workbench.diagnosing.refusals import harmless, refused_at
@@ -204,7 +204,7 @@ def dropped_said(
     situation: Situation, findings: Sequence[Finding], suffix: str | None, model: Model, dropped: Collection[Lack]
 ) -> list[str]:
     """What a plan says of changes that servers drop: a restart has them take these, and breaks a filling off."""
-    perhaps, filling = perhaps_restarted(situation.verdicts.pending), told_of(INITIALISATION_RUNNING, findings, suffix)
+    perhaps, filling = perhaps_restarted(situation.verdicts.pending), fillings_by(findings, situation.topology, suffix)
     droppers = sorted(name for name, server in model.servers.items() if server.drops)
     unapplied = {lack for lack in dropped if not _drops_origin(model, lack) and _who_answered(model, lack)}
     found = _unapplied_said(model, unapplied)
@@ -214,7 +214,8 @@ def dropped_said(
         who = name if name in droppers else ", ".join(droppers)
         drop = "drops" if name in droppers or len(droppers) == 1 else "drop"
         unless = " unless restarted since (its errors log ends too early to tell)" if name in perhaps else ""
-        after = f"once the filling of {who} has ended, " if filling & {name, *droppers} else ""
+        filled = sorted(set[str]().union(*(filling.get(one, ()) for one in {name, *droppers})))
+        after = f"once the filling of {', '.join(filled)} has ended, " if filled else ""
         found.append(
             f"{count:,} {does} not arrive at {name}, for {who} {drop} {it}{unless}: {after}restart {who}, as "
             f"{CLEANED_ORIGIN_BACK} says; no step of a plan does that"

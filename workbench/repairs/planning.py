@@ -183,9 +183,9 @@ class _Planned:
         self.passed_over = self._passed_over(model)
         passed: set[Need] = set()
         begun = len(self.steps)
-        while need := next((one for one in self._needs(view) if _bare(one) not in passed and _wanted(one, only)), None):
+        while need := next((one for one in self._needs(view) if _bare(one) not in passed and one.wanted(only)), None):
             passed.add(_bare(need))
-            view = replace(view, model=self._mended(view, need))
+            view = replace(view, model=self._mended(view, need, self.ways if need.named(only) else ()))
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         self.done[suffix] = view.model
         self._say(links_to_mend(self.situation.topology, self.findings, suffix, filled_by(self.steps[begun:])))
@@ -194,7 +194,7 @@ class _Planned:
             if _bare(need) in passed:
                 self.unmended += 1
                 self.open.append(f"{self._called(need)}: {why_left(need, view.model, self.courses)}")
-            elif not _wanted(need, only):
+            elif not need.wanted(only):
                 self.open.append(f"{self._called(need)}: not planned for, as you asked")
         blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.blind]
         if blind and any(_bare(need) in passed for need in self._needs(view)):
@@ -456,10 +456,10 @@ class _Planned:
         }
         return next((code for code in self.repairs.stuck if code in told), PENDING)
 
-    def _mended(self, view: View, need: Need) -> Model:
+    def _mended(self, view: View, need: Need, asked: Sequence[str]) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
-        for draft in self.repairs.drafts(view, need, self.ways):
+        for draft in self.repairs.drafts(view, need, asked):
             self.proposed.add(draft.way)
             result, after, course = _tried(view, need, draft)
             if after is not None and course.proven and (why := self._leaves(view, need, after)):
@@ -548,10 +548,6 @@ def _codes(findings: Iterable[Finding], suffix: str | None) -> set[tuple[str, st
 def _bare(need: Need) -> Need:
     """The need, however much is lacking. Its name is not enough: agreements of two servers may bear one."""
     return replace(need, lacks=frozenset())
-
-
-def _wanted(need: Need, only: Sequence[str]) -> bool:
-    return not only or bool({need.code, need.server, need.origin} & set(only))
 
 
 def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model | None, Course]:

@@ -250,6 +250,14 @@ class Need:
         """How people call it: the code and whom it is about."""
         return " ".join(filter(None, (self.code, self.link or self.server or self.origin)))
 
+    def named(self, only: Collection[str]) -> bool:
+        """True if a person asked for its server or its origin: a code alone may be of several."""
+        return bool({self.server, self.origin} & {*only})
+
+    def wanted(self, only: Collection[str]) -> bool:
+        """True if the plan is to mend it: it was asked for, or nothing was."""
+        return not only or self.code in only or self.named(only)
+
     @property
     def hidden(self) -> bool:
         """True if no session will bring what is lacking."""

@@ -83,8 +83,8 @@ def _written(one: Off) -> str:
         return "; its access log shows that no client wrote there meanwhile"
     if not one.count:
         return (
-            ". What clients wrote there meanwhile is in no changelog, and no session sends it to another server: the access log "
-            "of that time was not collected, so nothing tells whether they wrote"
+            ". What clients wrote there meanwhile is in no changelog, and no session sends it to another server: no collected "
+            "access log shows all of that time, so nothing tells whether they wrote"
         )
     more = "" if one.whole else "at least "
     names = "; ".join(one.names[:_NAMED]) + ("; …" if one.count > _NAMED else "")
@@ -102,8 +102,8 @@ def _compare(situation: Situation, one: Off) -> dict[str, str | None]:
         else "collect with the entries (`workbench collect --entries`), "
     )
     return step(
-        f"{collect}compare the entries of {one.server} with those of the others, and make on a supplier what of the "
-        "differences is right",
+        f"{collect}compare the entries of {one.server} with those of the others, and repeat on a supplier "
+        "those differences that are right",
         f"{one.server} claims the same changes as before, and its entries alone tell what was written there",
         f"initialise no server from {one.server} before that: what was changed and deleted there would be changed and deleted on "
         f"it, too. To initialise {one.server} throws away what was written there",
@@ -215,10 +215,7 @@ def _moment(text: str) -> datetime:
 
 
 def _replaced_since(situation: Situation, replica: Replica, moment: datetime) -> bool:
-    """True if the data of the server came whole from another one since, or those of all others came from it."""
-    resets = situation.verdicts.resets.get((replica.server, replica.suffix), ())
-    if any(reset.kind == TOTAL and reset.sure and reset.began >= moment for reset in resets):
-        return True
+    """True if no server has these data any more, or all have them: each was filled since, with them or with others."""
     mine = [other for other in situation.topology.replicas if other.suffix == replica.suffix]
     evidence = Evidence(situation.case, situation.topology, replica.suffix, [other.server for other in mine])
     fillings = sorted(
@@ -227,13 +224,25 @@ def _replaced_since(situation: Situation, replica: Replica, moment: datetime) ->
         for supplier, began, ended in initialisations(evidence, other)
         if began >= moment
     )
+    resets = situation.verdicts.resets.get((replica.server, replica.suffix), ())
+    fillings = sorted(
+        [
+            *fillings,
+            *(
+                (reset.began, reset.ended, "", replica.server)
+                for reset in resets
+                if reset.kind == TOTAL and reset.sure and reset.began >= moment
+                if not any(server == replica.server and began <= reset.ended for began, _, _, server in fillings)
+            ),
+        ]
+    )
     has = {replica.server: moment}
     for began, ended, supplier, server in fillings:
         if supplier in has and has[supplier] <= began:
             has[server] = ended
         else:
             has.pop(server, None)
-    return len(mine) > 1 and all(other.server in has for other in mine)
+    return not has or (len(mine) > 1 and all(other.server in has for other in mine))
 
 
 def _compared(situation: Situation, server: str, suffix: str | None) -> bool:

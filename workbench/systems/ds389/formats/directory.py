@@ -256,8 +256,9 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             mine = [_agreement(entry, name)]
             if re.fullmatch("[0-9]{1,9}", pause := entry.text("nsds5ReplicaSessionPauseTime") or ""):
                 pauses[f"{suffix or ''} {name}"] = pause
-            if (ignores := (entry.text("nsds5ReplicaIgnoreMissingChange") or "").lower()) in ("once", "always"):
-                ignoring[f"{suffix or ''} {name}"] = ignores
+            ignores = (entry.text("nsds5ReplicaIgnoreMissingChange") or "").lower()
+            if ignores in ("once", "on", "always"):  # on is the older word for once
+                ignoring[f"{suffix or ''} {name}"] = ignores.replace("on", "once") if ignores == "on" else ignores
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
         whose = "server" if kind == "replica" else "link"
         rows = vector_rows(values, modified, offset=entry.offset, kind=whose, holder=name)
