@@ -109,8 +109,10 @@ def _counts(found: Row, text: str, plan: str) -> Iterator[str]:
                 yield f"{len(mine)} rows are missing, {at[:1]} to {at[-1:]}: {said}"
             for fix in one["fix"]:
                 if (
-                    few := re.search(rf"{number} changes? of them can be supplied by nobody", fix["caution"] or "")
-                ) and _int(few[1]) != gone:
+                    few := re.search(
+                        rf"{number} changes? of them (?:is|are) in no|no log has {number} of them", fix["caution"] or ""
+                    )
+                ) and _int(few[1] or few[2]) != gone:
                     yield f"{gone} rows of {one['server']} are held by nobody: {fix['caution']}"
         if one["code"] == "PENDING_CHANGES" and (told := re.search(rf"waits for {number} changes? of origin", said)):
             rows = [

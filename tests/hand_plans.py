@@ -79,7 +79,11 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
             on = one.config[dn].values.get("nsds5ReplicaEnabled", [b"on"]) == [b"on"]
             about = {"supplier": one.name, "consumer": link.consumer}
             where = {"suffix": SUFFIX, "address": f"{link.consumer}.test:389"}
-            links.append(SimpleNamespace(**about, name=name, enabled=on, runs=on, blocked=None, failure=None, **where))
+            links.append(
+                SimpleNamespace(
+                    **about, name=name, enabled=on, runs=on, blocked=None, blind=False, failure=None, **where
+                )
+            )
             running.append(SimpleNamespace(**about, runs=on, waits="" if link.asleep else None))
             statuses[one.name, SUFFIX, name] = {"excluded": excluded}
     servers = {

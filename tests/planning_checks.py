@@ -137,7 +137,11 @@ PLANS = {
         refused={"add-on-consumer": "read-only"},
         lacks={"c2": (2, 1)},
         then={"c2": (2, 1)},
-        open=("MISSED_CHANGE c2: no proven way", "PENDING_CHANGES c2: no proven way", "where h1-to-c1, s1-to-c2"),
+        open=(
+            "MISSED_CHANGE c2: no proven way",
+            "PENDING_CHANGES c2: no proven way",
+            "the consumers of h1-to-c1, s1-to-c2",
+        ),
         unmended=2,
     ),
     "restored": Must(

@@ -536,6 +536,7 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
             enabled=True,
             runs=True,
             blocked=None,
+            blind=False,
             failure=None,
         )
         for by, to in feeds

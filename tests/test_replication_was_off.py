@@ -303,7 +303,7 @@ def test_a_server_that_took_changes_unrecorded_is_filled_only_if_asked_for_by_na
     assert "what clients did there is thrown away" in refused["s3", "initialise-from-s1"]
     asked = plan(case, only=["s3"], ways=["initialise-from-s1"])
     (course,) = (one for one in asked.courses if one.chosen)
-    assert course.way == "initialise-from-s1" and "what clients wrote on s3 meanwhile is thrown away" in course.costs
+    assert course.way == "initialise-from-s1" and "whatever clients wrote on s3 then is thrown away" in course.costs
 
 
 def test_no_server_is_filled_from_there_although_its_entries_were_collected(tmp_path: Path) -> None:

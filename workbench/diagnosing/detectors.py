@@ -218,7 +218,7 @@ _GOES_BY_ITSELF = step(
     "a server that was not collected, and is to come back, must come before it is forgotten",
 )
 _CLEAN = step(
-    "clean the origin if nobody runs its server any more, after every server has all of its changes",
+    "clean the origin only if its server is gone for good, and after every server has all of its changes",
     "a dead origin stays in every vector, and its last record may hold up trimming",
     "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` tells who would",
 )

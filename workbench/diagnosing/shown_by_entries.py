@@ -37,8 +37,8 @@ def not_supplied(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str
 
 def supplied_by_none(situation: Situation, suffix: str | None, count: int, of_them: str = "") -> str:
     """That no log has some changes; what was not collected may have them."""
-    who = "no server that was collected" if situation.not_collected(suffix) else "nobody any more"
-    return f"{counted(count)}{of_them} can be supplied by {who}"
+    who = "in no collected log" if situation.not_collected(suffix) else "in no log any more"
+    return f"{counted(count)}{of_them} {'is' if count == 1 else 'are'} {who}"
 
 
 def written_as_shown(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> str:

@@ -55,7 +55,7 @@ class Heard:
 
     address   where its server listens, as the vectors tell it; empty: they do not
     at        when it arrived, or where nothing tells that (`arrived` is False) was made, by the clock of its origin
-    read_at   the last time that the collected files tell
+    read_at   when the servers were read, or the last time that the files of this one tell
     evidence  the line or the element that tells it
     """
 
@@ -116,12 +116,12 @@ def supplier_not_collected(situation: Situation) -> Iterator[Finding]:
     for heard in unseen_suppliers(situation):
         origin, show = heard.absent.origin, situation.topology.system.show
         named = f" ({heard.address})" if heard.address else ""
-        ago = time_passed(heard.read_at - heard.at)
+        ago, at = time_passed(max(heard.read_at - heard.at, timedelta())), f"{heard.at:%Y-%m-%d %H:%M:%S}"
         yield Finding(
             "SUPPLIER_NOT_COLLECTED",
             "warning",
-            f"a supplier that makes changes as origin {origin}{named} was not collected: its newest change, "
-            f"{show(heard.position)}, reached {heard.server} at {heard.at:%Y-%m-%d %H:%M:%S}, {ago} before the servers were "
+            f"a supplier that makes changes as origin {origin}{named} was not collected, or was removed since: its newest "
+            f"change, {show(heard.position)}, reached {heard.server} at {at}, {ago} before the servers were "
             "read; nothing tells how it stands, nor what it alone has",
             origin=origin,
             suffix=heard.absent.suffix,
@@ -130,7 +130,7 @@ def supplier_not_collected(situation: Situation) -> Iterator[Finding]:
             fix=(
                 step(
                     f"collect it, too, and diagnose again; clean origin {origin} only if that server is gone for good",
-                    "it feeds others, though no link leads to it: what it misses, and what it alone has, its own files tell",
+                    "its changes came lately, though no link leads to it: its own files tell what it misses and alone has",
                     "cleaning cannot be undone: a server that lives goes on making changes as it, which the others then drop",
                 ),
             ),
@@ -170,10 +170,9 @@ def _absent(situation: Situation) -> list[Absent]:
 
 def _lately(situation: Situation) -> list[Heard]:
     absents = [] if situation.topology.pulling else absent_origins(situation)
-    read_at = max(situation.newest().values(), default=None) if absents else None
-    if read_at is None:
-        return []
-    found = []
+    newest = situation.newest() if absents else {}
+    collected = max((one.ended for one in situation.topology.readings), default=None)
+    found: list[Heard] = []
     for absent in absents:
         addresses = {(row["url"] or "").partition("://")[2].strip("/").lower() for row in absent.rows} - {""}
         if addresses & _listening(situation):
@@ -181,6 +180,9 @@ def _lately(situation: Situation) -> list[Heard]:
         arrived = _first_arrival(situation, absent)
         if first := arrived or _made(situation, absent):
             at, position, row = first
+            # Of another server a line may bear a wrong time.
+            if (read_at := collected or newest.get(row["server"])) is None:
+                continue
             heard = Heard(absent, min(addresses, default=""), position, row["server"], at, read_at, row, bool(arrived))
             found += [heard] if read_at - at < QUIET else []
     return found

@@ -199,7 +199,7 @@ class _Planned:
         blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.blind]
         if blind and any(_bare(need) in passed for need in self._needs(view)):
             self.open.append(
-                f"where {', '.join(blind)} leads nobody knows: write the consumer of each into case.yaml, and plan again"
+                f"the consumers of {', '.join(blind)} are unknown: write the consumer of each into case.yaml, and plan again"
             )
         cut = self.situation.verdicts.cut()
         if "missing" in cut:

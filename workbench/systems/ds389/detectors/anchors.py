@@ -191,7 +191,8 @@ def _sentence(situation: Situation, row: Row, told: _Lines, others: list[str]) -
     assumed = " (assumed: the changelog does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
     if removed:
         assumed = f", which was removed at {removed:%Y-%m-%d %H:%M:%S} UTC, when replication was switched off there"
-    logged = f"; its log shows the same failure {told.failures:,} times" if told.failures else ""
+    often = "once" if told.failures == 1 else f"{told.failures:,} times"
+    logged = f"; its log shows the same failure {often}" if told.failures else ""
     way = f"; {', '.join(others)} can still serve {row['consumer']}" if others else ""
     if keeps_none(situation, row["supplier"], row["suffix"]):
         return (

@@ -163,7 +163,8 @@ def backing_off(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(f"start the agreement again, {again}", "it tries at once then, and delivers what waits"),
         step(
-            f"let {link.supplier} wait less from then on, {least}, then {most}", "these are the defaults, in this order"
+            f"let {link.supplier} wait less from then on, {least}, then {most}",
+            "3 and 300 seconds are the defaults; the server takes them in this order",
         ),
     )
 

@@ -195,7 +195,7 @@ class Initialise:
             )
         way = f"initialise-from-{source}"
         if why := view.situation.unrecorded.get((server, view.suffix)):
-            costs.append(f"what clients wrote on {server} meanwhile is thrown away ({why}: REPLICATION_WAS_OFF)")
+            costs.append(f"whatever clients wrote on {server} then is thrown away ({why}: REPLICATION_WAS_OFF)")
         return Draft(
             way,
             f"initialise {server} from {source}",
@@ -415,8 +415,8 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         on=on,
         suffix=view.suffix,
         says=f"{on} has every server take replica ID {rid} out of its RUV and changelog",
-        stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know; nobody runs a "
-        f"server with replica ID {rid} any more, which you have to know: the plan cannot",
+        stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know; no server "
+        f"uses replica ID {rid} any more, which you have to confirm: no file shows it",
         expects=f"no RUV names {rid} any more{f', but for {listed([*here, *kept])}' if here or kept else ''}",
         risk="if a server still makes changes as it, these are lost; the task waits for servers that are down"
         if not force
