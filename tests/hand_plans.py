@@ -118,6 +118,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
     situation.linked, situation.unrecorded = LinkedPairs(()), {}
     situation.replica = lambda server, suffix: None
+    situation.once = lambda tells: []
     situation.rows = lambda *what, **where: iter(())  # nobody's entries were collected
     return SimpleNamespace(suffix=SUFFIX, model=model, situation=situation, made_at=MADE_AT, findings=())
 

@@ -87,7 +87,7 @@ FAULTS = [
     Fault(MENDING, "lacking & there if", "lacking & now if", "restored when the repair is done"),
     Fault(MENDING, "range(len(self.lots) - self.made)", "range(len(self.lots))", "given lots"),
     # what fills it
-    Fault(REHEARSAL, "if one.server not in lacking\n", "if True\n", "who misses a change"),
+    Fault(REHEARSAL, "not in lacking\n", "is not None\n", "who misses a change"),
     Fault(REHEARSAL, "sorted({*tops.values(), *cuts})", "sorted({*tops.values()})", "where logs begin and end"),
     Fault(
         REHEARSAL, "                yield hi, lo - 1\n",
