@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.arriving import INITIALISATION_RUNNING
+from workbench.diagnosing.behind_links import alone_without_log
 from workbench.diagnosing.left_in_logs import LOG_ONLY
 from workbench.model import Finding, counted, listed
 
@@ -32,14 +33,25 @@ def with_what_goes(situation: Situation, findings: Iterable[Finding]) -> list[Fi
     least = "at least " if "stranded" in situation.verdicts.cut() else ""
     found = list(findings)
     for (server, suffix), changes in sorted(alone.items(), key=str):
-        fills = re.compile(rf"(?<!not )\b{situation.topology.system.refill} {re.escape(server)}(?![\w.-])")
-        them = "it" if len(changes) == 1 else "them"
-        goes = f"to {situation.topology.system.refill} {server} throws away {least}{counted(len(changes))} that only {server} "
-        goes += f"holds: save {them} first (STRANDED_CHANGE)"
-        for number, one in enumerate(found):
-            if one.suffix in (None, suffix):
-                fixes = tuple(_with(fix, goes) if _hides(fix, fills, server) else fix for fix in one.fix)
-                found[number] = replace(one, fix=fixes)
+        found = _said(
+            situation, found, server, suffix, f"{least}{counted(len(changes))}", len(changes), "STRANDED_CHANGE"
+        )
+    for one in situation.topology.replicas:
+        if (one.server, one.suffix) not in alone and (count := alone_without_log(situation, one.server, one.suffix)):
+            found = _said(situation, found, one.server, one.suffix, counted(count), count, "PENDING_CHANGES")
+    return found
+
+
+def _said(
+    situation: Situation, found: list[Finding], server: str, suffix: str | None, changes: str, count: int, code: str
+) -> list[Finding]:
+    fills = re.compile(rf"(?<!not )\b{situation.topology.system.refill} {re.escape(server)}(?![\w.-])")
+    goes = f"to {situation.topology.system.refill} {server} throws away {changes} that only {server} holds: save "
+    goes += f"{'it' if count == 1 else 'them'} first ({code})"
+    for number, one in enumerate(found):
+        if one.suffix in (None, suffix):
+            fixes = tuple(_with(fix, goes) if _hides(fix, fills, server) else fix for fix in one.fix)
+            found[number] = replace(one, fix=fixes)
     return found
 
 

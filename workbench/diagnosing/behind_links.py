@@ -117,6 +117,24 @@ def held_in_no_log(situation: Situation, pair: Row) -> str:
     return f"{has} that {pair['consumer']} waits for, and no collected changelog has {them}" if count else ""
 
 
+def alone_without_log(situation: Situation, server: str, suffix: str | None) -> int:
+    """How many changes a server alone has that others wait for and no log has: its data show them, and go if it is filled.
+
+    c was a supplier, made 7, and was made a read-only consumer: its vector names its old origin no more, and it keeps no log
+    """
+    waiting: dict[tuple[str, str, str], list[Row]] = {}
+    for row in situation.verdicts.pending:
+        if row["suffix"] == suffix and in_no_log(row) and not (row["suppliers"] or row.get("through")):
+            waiting.setdefault((row["origin"], row["first"], row["last"]), []).append(row)
+    count = 0
+    for rows in waiting.values():
+        wait = {row["server"] for row in rows}
+        others = [one.server for one in situation.topology.replicas if one.suffix == suffix and one.server not in wait]
+        if server in others and not any(_held(situation, name, rows[0]) for name in others if name != server):
+            count += _held(situation, server, rows[0])
+    return count
+
+
 def _held(situation: Situation, server: str, row: Row) -> int:
     """How many of the changes of a row a server has, as its vector, its log of operations or its entries show."""
     replica, system, suffix = situation.replica(server, row["suffix"]), situation.topology.system, row["suffix"]

@@ -32,6 +32,7 @@ from workbench.diagnosing.unseen_suppliers import (
     supplier_not_collected,
     unseen_suppliers,
 )
+from workbench.diagnosing.without_record import keeps_none
 from workbench.fleet.topology import Link, Replica, Row, Topology
 from workbench.model import (
     GENERATION,
@@ -220,7 +221,8 @@ _GOES_BY_ITSELF = step(
 _CLEAN = step(
     "clean the origin only if its server is gone for good, and after every server has all of its changes",
     "a dead origin stays in every vector, and its last record may hold up trimming",
-    "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` tells who would",
+    "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` tells who would, "
+    "and `workbench plan` which servers a cleaning harms or does not reach",
 )
 
 
@@ -319,6 +321,7 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
                     *([before] if before else []),
                     _unrelated_first(situation, link)
                     or leave_off(situation, link)
+                    or (_sends_nothing(link.supplier) if keeps_none(situation, link.supplier, link.suffix) else None)
                     or (_ALLOW if link.why else _switch_on(forget)),
                 ),
                 waiting=waiting,
@@ -335,6 +338,14 @@ def _unrelated_first(situation: Situation, link: Link) -> Row | None:
     return step(
         "leave it off until what UNRELATED_DATA says is done, then switch it on",
         f"{link.supplier} and {link.consumer} have data of different beginnings: no session over it would send anything",
+    )
+
+
+def _sends_nothing(supplier: str) -> dict[str, str | None]:
+    return step(
+        f"leave it off, and take it away if {supplier} is to stay read-only",
+        f"{supplier} keeps no log of changes, so nothing would come over it",
+        f"if others are to get changes from {supplier}, make it a supplier or a hub again, and save first what it alone has",
     )
 
 

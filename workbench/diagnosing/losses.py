@@ -38,6 +38,7 @@ from workbench.diagnosing.repair_sources import (
 )
 from workbench.diagnosing.shown_by_entries import clients_first, not_supplied, supplied_by_none, written_as_shown
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
+from workbench.diagnosing.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import ENTRIES_LACK, REPLACED, TOTAL
@@ -470,7 +471,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
         dropped = bool(row.get("dropped_since"))
         coming = not dropped and (row["suppliers"] or row.get("through"))
-        unfed = not coming and not _fed(situation, row)
+        apart = "" if coming else without_way(situation, row)
+        unfed = bool(apart) and unlinked(situation, row)
         failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
         who = (
             who
@@ -485,7 +487,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         refused = row.get("refused") if coming else ()
         if refused:
             who += f"; {how_refused(row)}"
-        who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
+        who = apart if unfed else how_dropped(row) if dropped else apart or who
         gone = f"; {supplied_by_none(situation, row['suffix'], lacking)}" if lacking else ""
         passed = row.get("passed_over") if coming else 0
         if passed:
@@ -503,7 +505,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if lacking
             or passed
             or may
-            or unfed
+            or apart
             or row.get("lost_by")
             or row.get("lost")
             or (refused and lacked_entries(situation, row))
@@ -533,25 +535,6 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if situation.topology.system.streaming or situation.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
         )
-
-
-def _fed(situation: Situation, row: Mapping[str, Any]) -> bool:
-    """False if the links of all servers are known, and none leads to this one."""
-    shown, suffix = situation.topology, row["suffix"]
-    if (
-        shown.pulling
-        or shown.system.streaming
-        or shown.system.tiering
-        or shown.down
-        or _not_collected(situation, suffix)
-    ):
-        return True
-    mine = [one for one in shown.replicas if one.suffix == suffix]
-    links = [link for link in shown.links if link.suffix == suffix]
-    sending, makers = {link.supplier for link in links}, {one.origin for one in mine}
-    told = all(one.server in sending for one in mine if one.keeps_log and one.server != row["server"])
-    alone = all(origin in makers for one in mine for origin in one.vector)
-    return not (told and alone) or any(link.consumer in (None, row["server"]) for link in links)
 
 
 def _to_be_fed(server: str) -> Mapping[str, Any]:

@@ -7,8 +7,33 @@ s4 cleaned origin 9 and names none; s9 makes changes as it, and its log begins b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from workbench.rules.mending import LogModel, Model
 from workbench.rules.vectors import last
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica
+    from workbench.rules.vectors import Span
+
+
+def unsent_by(situation: Situation, replica: Replica) -> set[str]:
+    """The origins of changes that a server alone has, made as another one, and that its own vector does not claim."""
+    stranded = situation.verdicts.stranded
+    mine = {row["origin"] for row in stranded if (row["server"], row["suffix"]) == (replica.server, replica.suffix)}
+    return mine - {replica.origin} if replica.claims else set()
+
+
+def without_unsent(situation: Situation, replica: Replica, seen: Mapping[str, Span]) -> dict[str, Span]:
+    """What sessions of a server offer of what it has seen.
+
+    c made 3 changes as origin 3 that no other server has, and was made a hub: its log has them, its vector ends before them
+    """
+    unsent = unsent_by(situation, replica)
+    sent = {origin: span for origin, span in seen.items() if origin not in unsent}
+    return sent | {origin: replica.vector[origin] for origin in unsent & replica.vector.keys()}
 
 
 def cut_off(model: Model | None, server: str) -> list[str]:

@@ -22,6 +22,7 @@ from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
+from workbench.diagnosing.without_record import keeps_none
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
 from workbench.repairs.left_over import Taken, filled_by, not_mended, to_be_made_again, unmarked, why_left
@@ -409,6 +410,7 @@ class _Planned:
             )
             # About a cleaned origin that came back a person decides; and who has no data at the moment sends nothing.
             not_now = {x.server for x in view.about(CLEANED_ORIGIN_BACK)} | filled | empty
+            off = off and not keeps_none(view.situation, one.server or "", view.suffix)
             if link and off and one.server not in not_now and not any(need.server == link.consumer for need in needs):
                 needs.append(Need(DISABLED, view.suffix, link.consumer, link=one.link))
         served = {need.server for need in needs}

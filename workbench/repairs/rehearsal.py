@@ -22,6 +22,7 @@ from workbench.engine.known import LOWEST, Pair, Span
 from workbench.engine.logs import StoredLog
 from workbench.fleet.topology import Replica, Row
 from workbench.model import System, counted
+from workbench.repairs.cut_off import without_unsent
 from workbench.repairs.plans import ROLLED_BACK, Plan, Step, Vectors
 from workbench.repairs.stream_models import model_of_streams
 from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
@@ -377,6 +378,7 @@ class _FromLogs(_Filling):
         for origin in self._read_up_to.keys() & seen.keys():
             if seen[origin].min:
                 seen[origin] = replace(seen[origin], max=self.top(replica, origin))
+        seen = without_unsent(self.situation, replica, seen)
         drops = frozenset(dropped_rows(self.situation.verdicts.pending, replica.server, replica.suffix))
         return Server(
             replica.server,

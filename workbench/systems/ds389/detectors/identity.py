@@ -15,7 +15,13 @@ from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suf
 from workbench.systems.ds389.detectors.slow_clocks import slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.native import replica_dn
-from workbench.systems.ds389.rules.cleaning import CRASHES_ALONE, behind_hubs, clean_task, may_clean_itself
+from workbench.systems.ds389.rules.cleaning import (
+    CRASHES_ALONE,
+    CRASHES_REACHED,
+    behind_hubs,
+    clean_task,
+    may_clean_itself,
+)
 from workbench.systems.ds389.versions import version_of
 
 if TYPE_CHECKING:
@@ -299,7 +305,7 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
                 *(first_few((line_shown(*one) for one in waiting.kept), waiting.count) if waiting else ()),
             ),
             root=f"a task on {server} is to clean replica ID {origin}, which is that of {listed(live)}" if live else "",
-            fix=(_stop_cleaning(server, origin, suffix, live) if live else _let_it_end(),),
+            fix=(_stop_cleaning(server, origin, suffix, live) if live else _let_it_end(server, origin, suffix),),
         )
 
 
@@ -312,12 +318,14 @@ def _stop_cleaning(server: str, origin: str, suffix: str | None, live: Sequence[
     )
 
 
-def _let_it_end() -> dict[str, str | None]:
+def _let_it_end(server: str, origin: str, suffix: str | None) -> dict[str, str | None]:
+    words = ("repl-tasks", "abort-cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", origin)
     return step(
         "bring the server that it waits for online, or delete the agreement that leads to one that is gone; initialise one that "
         "is online and behind in this replica ID, if nothing brings it the rest",
         "without force the task waits until every direct, enabled agreement answers and covers the last CSN",
-        "forcing it loses every change of the replica ID that a server still lacks",
+        "forcing it loses every change of the replica ID that a server still lacks; where a read-only server crashes at each "
+        f"start, end the task first, on {server}: `dsconf INSTANCE {shlex.join(words)}` ({CRASHES_REACHED})",
     )
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
+from workbench.diagnosing.behind_links import alone_without_log
 from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
 from workbench.model import counted, listed, time_passed
@@ -34,9 +35,16 @@ from workbench.systems.ds389.repairs.evidence import (
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
 from workbench.systems.ds389.repairs.restarting import restarted_first
-from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged, took_unrecorded
+from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_its_own, not_judged, took_unrecorded
 from workbench.systems.ds389.repairs.unlike_links import list_conflict, lost_by_lists
-from workbench.systems.ds389.rules.cleaning import CRASHES_ALONE, behind_hubs, may_clean_itself
+from workbench.systems.ds389.rules.cleaning import (
+    CRASHES_ALONE,
+    CRASHES_REACHED,
+    behind_hubs,
+    may_clean_itself,
+    read_only_reached,
+    survives_cleaning,
+)
 from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
 from workbench.systems.ds389.versions import version_of
 
@@ -203,7 +211,9 @@ class Initialise:
             load=f"all data of {source} is sent once",
             downtime=f"{server}, until it is filled",
             costs="; ".join(costs),
-            unasked=took_unrecorded(view, model.servers[source].source or source, server, way),
+            unasked=_only_here(view, server, way)
+            or not_its_own(view, model.servers[source].source or source, server, way)
+            or took_unrecorded(view, model.servers[source].source or source, server, way),
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
             else restarted_first(view, source, server)
@@ -214,6 +224,17 @@ class Initialise:
             or feeds_alone(view, server)
             or not_judged(view, model.servers[source].source or source, server),
         )
+
+
+def _only_here(view: View, server: str, way: str) -> str:
+    """Why a server is filled only if a person asks for it whose data alone show changes that no log has; empty: it shows none."""
+    count = alone_without_log(view.situation, server, view.suffix)
+    return (
+        f"the data of {server} alone {'shows' if count == 1 else 'show'} {counted(count)} that no log has: save them first "
+        f"(PENDING_CHANGES), then plan with --for {server} --way {way}"
+        if count
+        else ""
+    )
 
 
 def _cut_off(view: View, draft: Draft, server: str) -> str:
@@ -379,6 +400,9 @@ def _may_live(view: View, need: Need, way: str) -> str:
     return ""
 
 
+_MAY_BE_LOST = "if a server still makes changes as it, these are lost; the task waits for servers that are down"
+
+
 def cleaning(view: View, rid: str, force: bool) -> Draft:
     """The task that cleans a replica ID, on the server that feeds most others."""
     suffix = view.suffix or ""
@@ -407,6 +431,11 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
     naming = {one.server for one in view.situation.topology.replicas if one.suffix == view.suffix and rid in one.vector}
     naming |= {*behind} if lacking else set()  # who lacks changes of it gets them, and its name with them
     here = [name for name in behind if name in naming and _cleans_itself(view, name)]
+    reached = {
+        name: survives_cleaning(version_of(view.situation, name))
+        for name in read_only_reached(view.situation.topology, view.suffix)
+    }
+    unknown = [name for name, survives in reached.items() if survives is None]
     kept = [name for name in behind if name in naming and name not in here]
     step = Step(
         key=f"clean-{rid}",
@@ -418,9 +447,8 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know; no server "
         f"uses replica ID {rid} any more, which you have to confirm: no file shows it",
         expects=f"no RUV names {rid} any more{f', but for {listed([*here, *kept])}' if here or kept else ''}",
-        risk="if a server still makes changes as it, these are lost; the task waits for servers that are down"
-        if not force
-        else "servers that lack changes of it never get them",
+        risk=f"{'servers that lack changes of it never get them' if force else _MAY_BE_LOST}"
+        + (f"; {listed(unknown)} may crash, as no file tells the version: {CRASHES_REACHED}" if unknown else ""),
         cannot_undo="its changes leave every changelog",
         commands=(dsconf(on, *words),),
         sends=ldif(records),
@@ -435,6 +463,19 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
     load = "one pass over every changelog"
     if not on:
         return Draft("clean-by-force" if force else "clean", says, refused="no server that makes changes was collected")
+    if crash := [name for name, survives in reached.items() if survives is False]:
+        links = sorted(
+            link.name
+            for name in crash
+            for link in links_to(view, name)
+            if link.supplier in servers and not off(view, link)
+        )
+        first = (
+            f"{listed(crash)} would crash: {CRASHES_REACHED}; switch off {listed(links)} before, clean by hand, and switch "
+            f"{'it' if len(links) == 1 else 'them'} on when the task has ended: {listed(crash)} keep{'s' * (len(crash) == 1)} "
+            f"{rid} until the next initialisation"
+        )
+        return Draft("clean-by-force" if force else "clean", says, refused=first)
     if kept and naming <= {*kept}:
         way = "clean-by-force" if force else "clean"
         return Draft(way, says, refused=f"only {name_it} it, which only an initialisation ends: {stays}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.diagnosing.repair_sources import fed_by_it_alone, not_judged_on, unrecorded_on, up_to
 from workbench.model import listed
+from workbench.repairs.cut_off import unsent_by
 from workbench.repairs.obstacles import stopped_links
 from workbench.systems.ds389.rules.link_reasons import INACTIVE, LOCKED
 
@@ -39,6 +40,20 @@ def took_unrecorded(view: View, source: str, server: str, way: str) -> str:
                 f"--for {server} --way {way}"
             )
     return ""
+
+
+def not_its_own(view: View, source: str, server: str, way: str) -> str:
+    """Why a server is filled from one only if asked for that alone has changes of an origin that it is no more.
+
+    To fill all others from a server that was demoted replaces their data for a few changes that can be written again.
+    """
+    replica = view.situation.replica(source, view.suffix)
+    if replica is None or not (origins := unsent_by(view.situation, replica)):
+        return ""
+    return (
+        f"{source} alone has changes of origin {listed(sorted(origins))}, as which it makes changes no more: save them, and "
+        f"write them again on a supplier (STRANDED_CHANGE); or plan with --for {server} --way {way}"
+    )
 
 
 def locked_login(view: View, server: str, login: str) -> str:

@@ -97,6 +97,28 @@ def may_clean_itself(keeps_log: bool, version: Version | None) -> bool:
     return keeps_log or (version is not None and version >= _SURVIVES)
 
 
+CRASHES_REACHED = (
+    "2.3.1 was seen to crash as the cleaning reaches a read-only server, and again at each start while the task runs"
+)
+
+
+def read_only_reached(shown: Topology, suffix: str | None) -> list[str]:
+    """The servers without a changelog to which a cleaning comes: a link of a supplier that is on leads there."""
+    mine = [one for one in shown.replicas if one.suffix == suffix and one.claims]
+    makers = {one.server for one in mine if one.origin is not None}
+    led = {
+        one.consumer
+        for one in shown.links
+        if one.suffix == suffix and one.enabled is not False and one.supplier in makers
+    }
+    return sorted({one.server for one in mine if not one.keeps_log} & led)
+
+
+def survives_cleaning(version: Version | None) -> bool | None:
+    """True if a read-only server of this version was seen to run on where a cleaning reaches it; None: it may be any version."""
+    return version >= _SURVIVES if version is not None else None
+
+
 def behind_hubs(shown: Topology, suffix: str | None) -> list[str]:
     """The servers to which no known link of a supplier leads, those behind known hubs first, the nearest first.
 
