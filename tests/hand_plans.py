@@ -110,11 +110,15 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
         snapshot="1",
         system=SimpleNamespace(typed=lambda position: position, moment=lambda position: None, show=str),
         replicas=[
-            SimpleNamespace(server=one.name, suffix=SUFFIX, origin=servers[one.name].origin, claims=True, vector={})
+            SimpleNamespace(
+                server=one.name, suffix=SUFFIX, origin=servers[one.name].origin, claims=True, keeps_log=True, vector={}
+            )
             for one in fleet.servers.values()
         ],
     )
-    verdicts = SimpleNamespace(stranded=list(stranded), contents=[], unknown=[], missing=[], resets={}, reach={})
+    verdicts = SimpleNamespace(
+        stranded=list(stranded), pending=[], contents=[], unknown=[], missing=[], resets={}, reach={}
+    )
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
     situation.linked, situation.unrecorded = LinkedPairs(()), {}
     situation.replica = lambda server, suffix: None

@@ -102,6 +102,45 @@ def test_no_advice_goes_in_a_circle(tmp_path: Path) -> None:
     )
 
 
+def test_what_no_link_can_bring_is_a_warning(tmp_path: Path) -> None:
+    """d was a hub that feeds r, and was made a supplier: what it writes stands on d and r, and comes to no other server."""
+    files = mesh(without=FROM_D)
+    files["d.agreements.ldif"] = agreement("d-to-r", 38905)
+    files["r.replica.ldif"] = replica(65535, elements(claims(r4=(0, 14))), flags=0)
+    files["r.errors.log"] = files["d.errors.log"].replace("38904", "38905").replace("slapd-d", "slapd-r")
+    found = diagnose(case_of(tmp_path, files))
+    pending = of("PENDING_CHANGES", found["findings"])
+    assert [one["severity"] for one in pending] == ["warning"] * 3
+    assert all("no link leads from d or r to " in one["summary"] for one in pending)
+    assert not found["stranded"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_link_of_a_server_that_keeps_no_log_is_not_switched_on(kept: bool, tmp_path: Path) -> None:
+    """d was made a read-only consumer, and its agreements were switched off."""
+    files = mesh(off=FROM_D)
+    if not kept:
+        files["d.replica.ldif"] = replica(65535, elements(claims(r4=(0, 14))), flags=0)
+        del files["d.changelog.ldif"]
+    case = case_of(tmp_path, files)
+    for one in of("LINK_DISABLED", diagnose(case)["findings"]):
+        assert one["fix"][-1]["repair"].startswith("switch it on" if kept else "leave it off, and take it away if d is")
+    made = plan_for(case)
+    assert bool([step for step in made.steps if step.repair == "enable"]) is kept
+
+
+def test_what_a_demoted_server_made_is_sent_by_no_session_of_it(tmp_path: Path) -> None:
+    """Seen on 2.3.1: d made 12 changes, and was made a hub: its vector ends before them, and no session brings them."""
+    files = mesh(off=FROM_D)
+    files["d.replica.ldif"] = replica(65535, elements(claims(r4=(0, 2))), flags=1)
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    assert {row["server"] for row in found["stranded"]} == {"d"}
+    made = plan_for(case)
+    assert not [step for step in made.steps if step.repair in ("enable", "initialise")]
+    assert any("d alone has changes of origin 4, as which it makes changes no more" in why for why in made.open)
+
+
 def test_a_report_says_so_too_and_gives_no_name_away(tmp_path: Path) -> None:
     files = {name.replace("a.", "acme.", 1): text for name, text in mesh(off=("d-to-a", "d-to-b", "d-to-c")).items()}
     files = {name: text.replace("d-to-a", "d-to-acme") for name, text in files.items()}

@@ -488,3 +488,14 @@ def test_where_two_servers_renamed_an_entry_at_one_time_the_value_that_one_lacks
     (step,) = plan(case).steps
     assert (step.repair, step.server) == ("rewrite", "s1")
     assert "replace: uid\nuid: renc\nuid: renb\n" in step.sends
+
+
+def test_the_mark_that_a_child_leaves_in_its_revived_parent_is_not_the_child(tmp_path: Path) -> None:
+    """Seen on 3.1.2: s1 revived the parent of a late child, and stamped its classes with the child's CSN; s2 made glue anew."""
+    child = f"dn: uid=k,ou=gou,{SUFFIX}\nobjectClass;vucsn-{csn(8, 1)}: person\nuid;vucsn-{csn(8, 1)}: k\nnsUniqueId: 2-2-2-8\n\n"
+    parent = entry("ou=gou", 7, f"objectClass;vucsn-{csn(8, 1)}: glue")
+    anew = entry("ou=gou", 7)
+    files = mesh({"r1": (1, 9), "r2": (1, 2)}, {"s1": [parent, child], "s2": [anew, child]}, {})
+    found = diagnose(case_of(tmp_path, files))
+    assert not found["missing"]
+    assert [one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"]

@@ -127,6 +127,36 @@ def test_a_plan_cleans_what_only_one_server_still_knows(tmp_path: Path) -> None:
     assert [step.repair for step in planned.steps] == ["clean"] and not planned.steps[0].details["behind"]
 
 
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("version", ["3.1.2", "2.3.1", ""])
+def test_a_clean_that_crashes_a_read_only_server_is_not_planned(version: str, on: bool, tmp_path: Path) -> None:
+    """s1 feeds the read-only s3: 2.3.1 was seen to crash there as the cleaning came, and again at each start."""
+    ruv = elements(claims(r1=(1, 2), r9=(0, 0)))
+    changes = [csn(1, 1), csn(2, 1)]
+    files = {
+        "s1.replica.ldif": replica(1, ruv),
+        "s1.changelog.ldif": changelog(changes),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902) + agreement("s1-to-s3", 38903, enabled=on),
+        "s2.replica.ldif": replica(2, ruv),
+        "s2.changelog.ldif": changelog(changes),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+        "s3.replica.ldif": replica(65535, ruv, flags=0),
+    }
+    files |= listening("s1") | listening("s2") | listening("s3")
+    files["s3.errors.log"] += (
+        plain_line(1, f"INFO - main - 389-Directory/{version} B2026 starting up") if version else ""
+    )
+    made = plan(case_of(tmp_path, files), only=["9"], ways=["clean"])
+    (course,) = (one for one in made.courses if one.way == "clean")
+    if version == "2.3.1" and on:
+        assert not [step for step in made.steps if step.repair == "clean"]
+        assert course.refused.startswith("s3 would crash: 2.3.1 was seen to crash")
+        assert "switch off s1-to-s3 before, clean by hand, and switch it on when the task has ended" in course.refused
+    else:
+        (clean,) = (step for step in made.steps if step.repair == "clean")
+        assert ("s3 may crash, as no file tells the version" in clean.risk) is (on and not version)
+
+
 @pytest.mark.parametrize("version", ["3.1.2", "2.3.1", ""])
 def test_a_server_that_only_a_hub_feeds_is_cleaned_by_a_step_of_its_own(version: str, tmp_path: Path) -> None:
     """s1 feeds the hub s2, s2 feeds s3: a hub passes no cleaning on, and s3 alone still knows replica 9.

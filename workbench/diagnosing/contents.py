@@ -283,8 +283,8 @@ class Contents:
         same = len({tuple(sorted(export.claimed.items())) for export in self.exports.values()}) == 1
         names = same and not any(one.later for one in self.alike.replicas)
         found: list[Difference] = []
-        for entry, held in self.held.items():
-            made = compared(
+        told_of = {
+            entry: compared(
                 held,
                 self._expected,
                 self._forgotten,
@@ -294,15 +294,21 @@ class Contents:
                 self.proving.conflict,
                 self.proving.grave[0],
             )
+            for entry, held in self.held.items()
+        }
+        carried = self._carried({lack.position for made in told_of.values() for lack in made.lacks if lack.attribute})
+        for entry, made in told_of.items():
+            held = self.held[entry]
             target = min((one.target for one in held.values() if one.status == LIVE), default="")
             told: dict[tuple[str, str], set[str]] = {}
-            for lack in made.lacks:
-                if self._lacks_it(held[lack.server], lack):
-                    told.setdefault((lack.attribute, lack.position), set()).add(lack.server)
             unlike = {*made.unlike}
             for lack in made.lacks:
-                if not self._lacks_it(held[lack.server], lack):
-                    unlike.add(Unlike((lack.server,), lack.attribute))
+                # What stands in another entry there came: a child that revives its parent leaves its mark in both.
+                came = bool(lack.attribute and carried.get((lack.server, lack.position), set()) - {entry})
+                if came or not self._lacks_it(held[lack.server], lack):
+                    unlike |= {Unlike((lack.server,), lack.attribute)} if not came or _unlike(held, lack) else set()
+                else:
+                    told.setdefault((lack.attribute, lack.position), set()).add(lack.server)
             for (attribute, position), servers in sorted(told.items()):
                 found.append(self._difference(entry, target, attribute, servers, held, position))
             for one in sorted(unlike):
@@ -310,6 +316,15 @@ class Contents:
             for one in made.spelt:
                 differing = self._difference(entry, target, one.attribute, {*one.servers}, held, None)
                 found.append(replace(differing, spelt=True))
+        return found
+
+    def _carried(self, positions: set[str]) -> dict[tuple[str, str], set[str]]:
+        """Server and change -> the entries that carry it there."""
+        found: dict[tuple[str, str], set[str]] = {}
+        where = pc.field("position").isin(pa.array(sorted(positions), pa.string()))
+        for server, export in self.exports.items() if positions else ():
+            for row in rows_where(export.parts, ["position", "entry"], where).to_pylist():
+                found.setdefault((server, row["position"]), set()).add(row["entry"])
         return found
 
     def _lacks_it(self, held: Held, lack: Lack) -> bool:
@@ -537,3 +552,9 @@ def _apart(one: Held, other: Held, attribute: str) -> bool:
     if attribute == "dn":
         return name_of(one.target) != name_of(other.target)
     return {*one.present.get(attribute, ())} != {*other.present.get(attribute, ())}
+
+
+def _unlike(held: Mapping[str, Held], lack: Lack) -> bool:
+    """True if the server has other values of the attribute than some other one."""
+    mine = {*held[lack.server].present.get(lack.attribute, {})}
+    return any({*there.present.get(lack.attribute, {})} != mine for there in held.values())

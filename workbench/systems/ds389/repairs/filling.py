@@ -65,7 +65,9 @@ class Initialise:
         if need.server is None or not need.lacks or (need.code == ROLLED_BACK and not links_to(view, need.server)):
             return
         holds = {one.name: len(one.holds) for one in view.model.servers.values()}
-        links = [link for link in links_to(view, need.server) if link.supplier in holds]
+        # A server that keeps no log sends nothing, all of its data neither.
+        logging = {one.name for one in view.model.servers.values() if one.log is not None}
+        links = [link for link in links_to(view, need.server) if link.supplier in logging]
         ranked = sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier))
         for link in ranked[:SOURCES]:
             yield self._with_those_behind(view, self._draft(view, link, need.server), need.server)
