@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from log_samples import read, rows, same_in_pieces
 from memory_servers import MemorySite, dn_of
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 from planning_samples import MADE, Files, server, stamps
+from test_thrown_away import verdicts
 
 from workbench.boundary import to_yaml
+from workbench.diagnosing import put_back as put_back_module
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
 from workbench.repairs.planning import plan
@@ -226,6 +229,70 @@ def test_lines_of_before_prove_nothing_where_others_have_only_what_was_made_sinc
     assert [row["server"] for row in found["unknown"] if row["origin"] == "3"] == ["s3"]
     planned = plan(case)
     assert not [step for step in planned.steps if (step.repair, step.on) == ("initialise", "s3")]
+
+
+def trimmed(access: Mapping[str, str] | None = None) -> Files:
+    """s3 made 5 and 8 and was started in between; s1 and s2 trimmed their changelogs up to 7: nothing of it is lost."""
+    files = put_back()
+    purge = [f"{{replica {rid} ldap://localhost:3890{rid}}} {csn(6, rid)}" for rid in (3, 1)]
+    known = [*(csn(second, 1) for second in range(7, 10)), csn(8, 3)]
+    for name in ("s1", "s2"):
+        files[f"{name}.changelog.ldif"] = changelog(sorted(known), own_entries=True, purge=purge)
+    return files | {f"{name}.access.log": text for name, text in (access or {}).items()}
+
+
+TOOK = "".join(answered(at, f"uid=u{at}", csn(at, 3), True) for at in (3, 8))
+EARLIER = "".join(answered(at, f"uid=u{at}", csn(at, 1)) for at in (1, 4))
+
+
+@pytest.mark.parametrize(
+    ("access", "lost"),
+    [
+        ({}, False),
+        ({"s1": TOOK}, True),
+        ({"s1": EARLIER + TOOK, "s2": answered(5, "uid=five", csn(5, 3), True, "ADD")}, False),
+        ({"s1": answered(8, "uid=eight", csn(8, 3), True)}, False),
+    ],
+    ids=["trimmed", "lines lack it", "lines of another have it", "lines begin later"],
+)
+def test_what_lies_before_the_logs_of_others_is_not_lost(access: Mapping[str, str], lost: bool, tmp_path: Path) -> None:
+    told = verdicts(tmp_path, trimmed(access), csn(5, 3))
+    assert told["s3"] == (("unknown", "not_shown") if lost else ("present", "applied"))
+
+
+@pytest.mark.parametrize("kind", ["hole", "imported"])
+def test_a_log_that_others_cannot_be_asked_by_proves_nothing(kind: str, tmp_path: Path) -> None:
+    """What could not be read of their changelogs may be this change; data that were imported since may hold it."""
+    files = put_back()
+    for name in ("s1", "s2"):
+        log = files[f"{name}.changelog.ldif"]
+        at = log.index(f"csn: {csn(5, 1)}")
+        begin, end = log.rindex("\n\n", 0, at) + 2, log.index("\n\n", at) + 2
+        if kind == "hole":
+            files[f"{name}.changelog.ldif"] = log[:begin] + "changetype: add\ncsn: ?\n\n" + log[end:]
+        else:
+            imported = "bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+            files[f"{name}.errors.log"] += f"{stamp(6)} - INFO - {imported}\n"
+    assert verdicts(tmp_path, files, csn(5, 3))["s3"] == ("present", "applied")
+
+
+def test_what_replaced_the_data_of_others_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, asked = put_back(), list[str]()
+    own = "".join(
+        answered(5, f"uid=u{number}", f"{csn(5, 3)[:8]}{number:04x}{csn(5, 3)[12:]}", operation="ADD")
+        for number in range(1, 9)
+    )
+    files["s3.access.log"] = own + files["s3.access.log"]
+    read = put_back_module.resets_of
+
+    def counted(evidence: Any, replica: Any, *more: Any) -> Any:
+        asked.append(replica.server)
+        return read(evidence, replica, *more)
+
+    monkeypatch.setattr(put_back_module, "resets_of", counted)
+    found = diagnose(case_of(tmp_path, files))
+    (row,) = (row for row in found["unknown"] if (row["server"], row["origin"]) == ("s3", "3"))
+    assert row["count"] == 10 and sorted(asked) == ["s1", "s2"]
 
 
 # --- content is the last word

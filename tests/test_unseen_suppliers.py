@@ -11,6 +11,7 @@ from entry_samples import answered
 from mesh_samples import case_of, claims, csn, elements, pair_of_servers, replica
 
 from workbench import diagnose
+from workbench.diagnosing import unseen_suppliers as unseen
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.planning import plan
 
@@ -129,3 +130,17 @@ def test_an_earlier_origin_of_a_collected_server_is_no_server_of_its_own(tmp_pat
     for name in ("s1", "s2"):
         files[f"{name}.replica.ldif"] = files[f"{name}.replica.ldif"].replace("localdomain:38903", "localdomain:38902")
     assert of("DEAD_ORIGIN", diagnose(case_of(tmp_path, files))["findings"])
+
+
+def test_the_addresses_of_the_collected_servers_are_read_once_for_all_origins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, asked = feeding(), list[Any]()
+    spans = claims(r1=(0, 4), r2=(1, 2), r3=(0, 3), r4=(0, 2))
+    for rid in (1, 2):
+        files[f"s{rid}.replica.ldif"] = replica(rid, elements(spans))
+    read = unseen._listening
+    monkeypatch.setattr(unseen, "_listening", lambda situation: asked.append(situation) or read(situation))
+    found = diagnose(case_of(tmp_path, files))["findings"]
+    assert {one["origin"] for one in of("SUPPLIER_NOT_COLLECTED", found) + of("DEAD_ORIGIN", found)} == {"3", "4"}
+    assert len(asked) == 1

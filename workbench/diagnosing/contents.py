@@ -6,7 +6,7 @@ by value (`workbench.rules.contents`); of more than a few thousand the first one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -374,9 +374,14 @@ class Contents:
 
     def alive(self, server: str, entry: str) -> bool:
         """True if the entries of the server show this one, by its unique ID, and not as a deleted one."""
-        rows = rows_where(self.exports[server].parts, ["state"], pc.field("entry") == entry)
-        states = set(pc.unique(rows["state"]).to_pylist())
-        return bool(states) and "tombstone" not in states
+        return entry in self.alive_of(server, {entry})
+
+    def alive_of(self, server: str, entries: Collection[str]) -> set[str]:
+        """Those of some entries, by their unique IDs, of which that is true."""
+        asked = pc.field("entry").isin(pa.array(sorted(entries), pa.string()))
+        rows = rows_where(self.exports[server].parts, ["entry", "state"], asked)
+        deleted = rows.filter(pc.equal(rows["state"], "tombstone"))
+        return {*pc.unique(rows["entry"]).to_pylist()} - {*pc.unique(deleted["entry"]).to_pylist()}
 
     def keeps(self, server: str, key: str) -> bool:
         """True if the entries of the server still tell whether it had the change: they claim it, and no trace is cleared away."""

@@ -103,7 +103,7 @@ class Proofs:
         server, where = self.replica.server, self.evidence.between(some)
         own = where & pc.field("link").is_null() & answers_that_count(self.evidence, server)
         told = self.evidence.told("applied", _APPLIED, own, server)
-        told = not_put_back(self.evidence, self.replica, self.resets, told, keys, not_shown)
+        told = not_put_back(self.evidence, self.replica, self.resets, told, keys, not_shown, _lines_lack)
         self._note(told, keys, found, self._meaning)
         unclear = self.evidence.told("applied", _APPLIED, own, server, unclear=True)
         self._note(unclear, keys, found, lambda row: Ground.UNCLEAR)
@@ -575,6 +575,11 @@ class Proofs:
             for row in rows.filter(pa.array(among(likeness(entry, text, self.proving), numbers))).to_pylist():
                 found |= missed.twins_of(row) if row["kind"] == "change" else set()
         return found
+
+
+def _lines_lack(evidence: Evidence, other: Replica, resets: list[Reset], some: Positions) -> Numbers:
+    proofs = Proofs(evidence, other, evidence.shown.proving, (), resets)
+    return proofs.lacking_operations(some, np.zeros(len(some), bool))
 
 
 _EVIDENCE = {

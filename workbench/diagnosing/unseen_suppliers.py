@@ -175,7 +175,7 @@ def _lately(situation: Situation) -> list[Heard]:
     found: list[Heard] = []
     for absent in absents:
         addresses = {(row["url"] or "").partition("://")[2].strip("/").lower() for row in absent.rows} - {""}
-        if addresses & _listening(situation):
+        if addresses & situation.once(_listening):
             continue  # an earlier origin of a server that was collected
         arrived = _first_arrival(situation, absent)
         if first := arrived or _made(situation, absent):

@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import pyarrow.compute as pc
-
 from workbench.diagnosing.cleaned_away import claims_nothing_of_cleaned, forgot, had_before
 from workbench.diagnosing.data_sources import JudgedServer
 from workbench.diagnosing.dropping import dropping, remembers, told_of_dropping
@@ -22,7 +20,7 @@ from workbench.diagnosing.refusals import refused_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
-from workbench.engine.rows import rows_at, rows_where
+from workbench.engine.rows import rows_at
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND
@@ -369,10 +367,7 @@ def vector_stands_still(proofs: Proofs) -> bool:
 
 
 def _last_closed(evidence: Evidence, server: str) -> datetime | None:
-    where = (pc.field("code") == evidence.shown.proving.log_closed) & pc.field("at").is_valid()
-    parts = evidence.parts("messages", server)
-    moments = [pc.max(rows_where([part], ["at"], where)["at"]).as_py() for part in parts]
-    return max(filter(None, moments), default=None)
+    return max(evidence.moments(server, {evidence.shown.proving.log_closed}), default=None)
 
 
 def _former_origins(shown: Topology, holders: Sequence[Holder]) -> set[tuple[str, str]]:

@@ -5,7 +5,7 @@ The logs of a server speak of all its suffixes, whose origins often bear the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -79,6 +79,12 @@ class Evidence:
         if (server, read) not in self._once:
             self._once[server, read] = read(self, server)
         return self._once[server, read]
+
+    def moments(self, server: str, codes: Collection[str]) -> list[datetime]:
+        """When a server logged messages of these codes, in the order of time, each time once."""
+        where = pc.field("code").isin(pa.array(sorted(codes), pa.string())) & pc.field("at").is_valid()
+        rows = rows_where(self.parts("messages", server) if codes else [], ["at"], where)
+        return sorted({*rows["at"].to_pylist()})
 
     @cached_property
     def newest(self) -> dict[str, datetime]:
