@@ -56,6 +56,23 @@ def test_it_may_be_deleted_where_another_server_feeds_the_consumer(tmp_path: Pat
     assert delete["why"] == "s1 feeds s3, too"
 
 
+@pytest.mark.parametrize("kind", ["login refused", "down"])
+def test_it_is_not_deleted_for_a_link_that_fails_itself(kind: str, tmp_path: Path) -> None:
+    """s1 has an agreement to s3, too: s3 refuses its login, or s1 did not answer when servers were collected."""
+    files = hub_without_log(waits=False, fed=True)
+    if kind == "down":
+        files["s1.DOWN"] = ""
+    else:
+        refused = "Problem connecting to replica - LDAP error: Invalid credentials (connection error)"
+        fails = with_status(agreement("s1-to-s3", 38903), status(49, refused, "red", 5, 6))
+        files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902) + fails
+    found = of("LINK_FAILING", findings(tmp_path, files))
+    (failing,) = (one for one in found if one["link"] == "s2-to-s3")
+    assert "repl-agmt delete" not in str(failing["fix"]) and "s1 feeds s3" not in str(failing["fix"])
+    assert "no other collected agreement that leads there runs" in failing["fix"][0]["why"]
+    assert "do not delete the agreement before another server feeds s3" in failing["fix"][0]["caution"]
+
+
 def test_nothing_could_ever_come_to_the_only_server_that_makes_changes(tmp_path: Path) -> None:
     files: Files = pair_of_servers(4, 4)
     files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(0, 4), r2=(1, 2))), flags=0)

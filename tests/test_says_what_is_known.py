@@ -10,8 +10,8 @@ import pytest
 from detector_samples import listening, of, with_status
 from entry_samples import answered, entry, export, logged, mesh
 from link_samples import line, told
-from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
-from planning_samples import purged_here_kept_there
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
+from planning_samples import purged_here_kept_there, stranded
 from test_cleaned_and_filled import came_back
 from test_left_out_attributes import with_lists
 from test_refused_meanwhile import FULL, refusing, says
@@ -245,6 +245,19 @@ def test_what_the_changelog_of_another_server_has_is_not_on_one_alone(tmp_path: 
     }
     found = diagnose(case_of(tmp_path, files))
     assert not of("STRANDED_CHANGE", found["findings"]) and not found["stranded"]
+
+
+@pytest.mark.parametrize(
+    ("of_suffix", "alone"), [(SUFFIX, 0), ("o=other", 3)], ids=["of this suffix", "of another suffix"]
+)
+def test_only_a_record_of_an_entry_in_the_suffix_shows_that_another_server_has_the_change(
+    of_suffix: str, alone: int, tmp_path: Path
+) -> None:
+    """s2 alone has 20, 21 and 22. Of s4 only a changelog was collected, which names no suffix and has these CSNs, too."""
+    files = stranded(True)
+    files["s4.changelog.ldif"] = changelog([csn(at, 2) for at in (1, 20, 21, 22)], suffix=of_suffix)
+    found = diagnose(case_of(tmp_path, files))
+    assert len([row for row in found["stranded"] if row["server"] == "s2"]) == alone
 
 
 # --- entries in conflict

@@ -26,6 +26,8 @@ from mesh_samples import SUFFIX, agreement, case_of, csn
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.failing_links import _oldest
+from workbench.diagnosing.matrix_text import matrix_text
+from workbench.systems import system_named
 from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
 from workbench.systems.ds389.rules.link_reasons import opens_at
 
@@ -127,6 +129,29 @@ def test_a_link_whose_server_was_told_to_wait_long_after_a_failure_does_not_run(
     for one in found:
         assert f"s1 waits 900 to {3600 if most else 900:,} s before it tries again" in one["summary"]
         assert "repl-agmt poke" in one["fix"][0]["repair"] and "--repl-backoff-min 3" in one["fix"][1]["repair"]
+
+
+@pytest.mark.parametrize(("read", "opens"), [(300, "2024-03-24 10:42 UTC"), (2000, "")], ids=["before", "after"])
+def test_a_link_that_backs_off_opens_at_no_time_before_its_server_was_read(
+    read: float, opens: str, tmp_path: Path
+) -> None:
+    """It broke off at 10:27 and waits 15 to 60 minutes; its server was read at 10:32, or at 11:00. It has no schedule."""
+    files = mesh(BROKEN_OFF, line(read, "INFO - main - x"), f"nsds5replicaLastUpdateStart: {zulu(6)}\n")
+    files["s1.replica.ldif"] = files["s1.replica.ldif"].rstrip("\n") + (
+        "\nnsds5ReplicaBackoffMin: 900\nnsds5ReplicaBackoffMax: 3600\n\n"
+    )
+    found = diagnose(case_of(tmp_path, files))
+    (closed,) = of("LINK_FAILING", found["findings"])
+    until = f"not before {opens}" if opens else "at 2024-03-24 11:27 UTC at the latest"
+    assert f"nsds5ReplicaBackoffMax): {until}; " in closed["summary"]
+    (pair,) = (row for row in found["pairs"] if row["supplier"] == "s1")
+    text = matrix_text(system_named("ds389"), [pair])
+    assert (pair["link_opens"] is not None) is bool(opens)
+    if opens:
+        assert f"but not before {opens}: the link was told to hold no session until then (LINK_FAILING)" in text
+    else:
+        assert "but the link fails: the link holds no session now: " in text and "or was told to wait" in text
+    assert "the link is outside its schedule" not in text
 
 
 def test_a_link_that_logs_in_again_since_it_stopped_is_not_called_stopped(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def gone_with_the_data(situation: Situation, server: str | None, suffix: str | N
         keys = (
             typed(row["position"])
             for row in batch.to_pylist()
-            if row["position"] and (row["suffix"] or _suffix_of(spelled(row["target"] or ""), suffix)) == suffix
+            if row["position"] and (row["suffix"] or suffix_of(spelled(row["target"] or ""), suffix)) == suffix
         )
         found |= {key for key in keys if key and key > top and not (log and log.holds(key))}
     if found:  # what the log of another server shows as applied is there
@@ -208,7 +208,7 @@ def make_again(server: str | None, gone: Sequence[str]) -> Mapping[str, Any]:
     )
 
 
-def _suffix_of(target: str | None, suffix: str | None) -> str | None:
+def suffix_of(target: str | None, suffix: str | None) -> str | None:
     """The suffix, if an entry of that name is in it."""
     return suffix if suffix is None or target == suffix or (target or "").endswith(f",{suffix}") else None
 

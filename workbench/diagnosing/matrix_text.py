@@ -93,7 +93,7 @@ def _cell(row: Row | None) -> str:
 
 
 def opens_text(opens: str) -> str:
-    """When a link that is outside its schedule runs again."""
+    """When a link runs again that was told to hold no session before."""
     return f"{datetime.fromisoformat(opens):%Y-%m-%d %H:%M} UTC"
 
 
@@ -165,7 +165,7 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
     if row["link_enabled"] is False:
         yield "    but the link is disabled: it holds no session"
     elif opens := row.get("link_opens"):
-        yield f"    but not before {opens_text(opens)}: the link is outside its schedule"
+        yield f"    but not before {opens_text(opens)}: the link was told to hold no session until then (LINK_FAILING)"
     elif reason := row.get("link_failing"):
         told_by = "UNRELATED_DATA" if row["unrelated"] else "LINK_FAILING"
         yield f"    but the link fails: {REASONS[reason]} ({told_by})"

@@ -29,7 +29,7 @@ REASONS: Mapping[str, str] = {
     REFUSED: "nothing listens at the address of the link, or the consumer refuses the session or a change",
     NO_SUCH_REPLICA: "the consumer does not replicate this suffix",
     PERMISSION: "the consumer accepts the login and does not allow it to send changes",
-    SCHEDULE_CLOSED: "the link is outside its schedule",
+    SCHEDULE_CLOSED: "the link holds no session now: it is outside its schedule, or was told to wait before the next one",
     DISABLED: "the link is switched off",
     BACKING_OFF: "the last session broke off, and the supplier waits before it tries again",
     BUSY: "the consumer is busy with another supplier",
@@ -68,7 +68,7 @@ class LinkFailure:
     since     from when on, as far as the evidence shows; None: it does not
     since_is  what `since` is the time of, in words
     attempts  how often it failed since then, as far as logs show; None: no log shows it
-    opens     when it runs again by itself (a schedule); None: not by itself, or nobody knows
+    opens     when it runs again by itself, as it was told (a schedule, a pause); None: not by itself, or no evidence tells
     means     the collected server that a link to an address of none of them probably means; None: nothing suggests one
     assumes   what that takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`
     itself    True if the link leads to its own supplier: nothing waits behind it

@@ -136,12 +136,14 @@ def _backs_off(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure
     if least < _LONG_PAUSE or not (read and tried) or read >= tried + most:
         return None
     agreement = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
+    opens = tried + least if tried + least > read else None  # it may try again any time now
+    when = f"not before {opens:%Y-%m-%d %H:%M} UTC" if opens else f"at {tried + most:%Y-%m-%d %H:%M} UTC at the latest"
     says = (
         f"its last session broke off, and {link.supplier} waits {least.total_seconds():,.0f} to {most.total_seconds():,.0f} s "
-        f"before it tries again (nsds5ReplicaBackoffMin, nsds5ReplicaBackoffMax): not before {tried + least:%Y-%m-%d %H:%M} UTC"
+        f"before it tries again (nsds5ReplicaBackoffMin, nsds5ReplicaBackoffMax): {when}"
     )
     return LinkFailure(
-        SCHEDULE_CLOSED, says, "waits before it tries again", tried, "its last session broke off", opens=tried + least,
+        SCHEDULE_CLOSED, says, "waits before it tries again", tried, "its last session broke off", opens=opens,
         evidence=(status_shown(row),), fix=backing_off(agreement),
     )  # fmt: skip
 

@@ -49,7 +49,7 @@ from workbench.systems.ds389.logged.initialisations import filled_at, last_succe
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.lost_anchors import by_its_log
-from workbench.systems.ds389.logged.read_only_suppliers import feeding_too, makes_all, makes_changes
+from workbench.systems.ds389.logged.read_only_suppliers import of_consumer, read_only_last, reads_only
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
     LOGIN_NOTES_SAY,
@@ -175,12 +175,12 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
     for log in logs:
         logins = {name: row.get("login") or "" for (server, _, name), row in statuses.items() if server == log.server}
         _read(log, [one for one in failing.get(log.server, ()) if not one.counts], logins, known)
-    for one in (one for mine in failing.values() for one in mine):
+    for one in read_only_last(shown, (one for mine in failing.values() for one in mine)):
         key = one.link.supplier, one.link.suffix, one.link.name
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
             unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
-            told = _told(case, shown, one, places, logs, unfilled)
+            told = _told(case, shown, one, places, logs, unfilled, found)
             if key not in begun or (
                 told.reason not in TRANSIENT and fails_still(case, shown, one.link, one.row, one.last)
             ):
@@ -435,6 +435,7 @@ def _told(
     places: Addresses,
     logs: Iterable[Any],
     unfilled: Initialisation | None,
+    failing: Container[LinkKey],
 ) -> LinkFailure:
     """The failure with all that the logs add to the status."""
     link, cause, meant = one.link, one.cause, None
@@ -486,8 +487,7 @@ def _told(
     if cause.code == DUPLICATE_ID and not itself and supplier and consumer and supplier.origin != consumer.origin:
         says = f"the consumer said that it has the supplier's replica ID (code {cause.code}), and its own entry shows another"
         cause = replace(cause, code=0, says=f"{says} one; it was changed since, or the agreement led elsewhere then")
-    reads_only = supplier is not None and not supplier.keeps_log
-    if reads_only:
+    if no_log := reads_only(shown, link):
         says = f"{link.supplier} is a read-only consumer now, and sends nothing (code {cause.code})"
         cause = replace(cause, says=says, short="its supplier is a read-only consumer")
     means = silent or there or (meant[0] if meant and meant[0] != link.consumer else None)
@@ -507,12 +507,12 @@ def _told(
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
         cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
         cause.code if cause.reason == REFUSED and one.refusals else None, one.full, bool(one.stopped), itself,
-        not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
+        not encrypted(one.row.get("transport")), cause.short == TIMEOUT, no_log,
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(consumer and consumer.claims),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
-        fed_by=feeding_too(shown, link), makes_all=makes_all(shown, link), consumer_writes=makes_changes(shown, link),
+        **of_consumer(shown, link, failing),
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

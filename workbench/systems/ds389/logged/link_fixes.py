@@ -66,7 +66,8 @@ class Agreement:
     stopped     the agreement tries no more until somebody acts
     itself      it leads to its own supplier
     plain       it asks for no encryption
-    fed_by      the other servers with a changelog whose agreements to the consumer are on
+    fed_by      the other servers with a changelog whose agreements to the consumer are on and do not fail
+    led_to      another server with a changelog has an agreement to the consumer that is on, though it may fail
     makes_all   no other server than the consumer makes changes
     consumer_writes  the consumer makes changes itself
     """
@@ -99,6 +100,7 @@ class Agreement:
     fed_by: tuple[str, ...] = ()
     makes_all: bool = False
     consumer_writes: bool = False
+    led_to: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
