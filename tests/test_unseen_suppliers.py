@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from detector_samples import BEGAN, of, stamp
 from entry_samples import answered
+from log_samples import read, same_in_pieces
 from mesh_samples import case_of, claims, csn, elements, pair_of_servers, replica
 
 from workbench import diagnose
 from workbench.diagnosing import unseen_suppliers as unseen
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.planning import plan
+from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 
 Files = dict[str, Any]
 DELETED = '{} conn=9 op=1 DEL dn="cn=s1-to-s3,cn=replica,cn=dc\\3Dexample\\2Cdc\\3Dcom,cn=mapping tree,cn=config"\n'
@@ -123,6 +125,42 @@ def test_a_link_that_was_deleted_is_read_in_the_form_of_json_too(tmp_path: Path)
     name = ',"target_dn":"cn=s1-to-s3,cn=replica,cn=dc\\\\3Dexample\\\\2Cdc\\\\3Dcom,cn=mapping tree,cn=config"'
     files["s1.access.log"] = said % (0, "DELETE", 1, name) + said % (1, "UNBIND", 2, "")
     assert of("DEAD_ORIGIN", diagnose(case_of(tmp_path, files))["findings"])
+
+
+@pytest.mark.parametrize(("err", "taken_away"), [(0, True), (50, False), (32, False)])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_deletion_that_was_refused_took_no_link_away(form: str, err: int, taken_away: bool, tmp_path: Path) -> None:
+    """An earlier operation of the same numbers succeeded, and another client's later one."""
+    files = feeding(deleted=5) if form == "text" else feeding(vector=True, log=False)
+    result = " RESULT err={} tag=107 nentries=0 etime=0.1\n"
+    if form == "text":
+        asked = DELETED.format(stamp(5))
+        before = f"{stamp(1)} conn=9 op=1{result.format(0)}"
+        after = f"{stamp(5)} conn=8 op=1{result.format(0)}{stamp(5)} conn=9 op=1{result.format(err)}"
+        files["s1.access.log"] = before + files["s1.access.log"].replace(asked, asked + after)
+    else:
+        said = '{{"local_time":"2024-03-24T10:30:0{}.000000000 +0000","operation":"{}","key":"1","conn_id":{},"op_id":1{}}}\n'
+        name = ',"target_dn":"cn=s1-to-s3,cn=replica,cn=dc\\\\3Dexample\\\\2Cdc\\\\3Dcom,cn=mapping tree,cn=config"'
+        answer = ',"msg":"","tag":107,"err":{},"nentries":0'
+        files["s1.access.log"] = (
+            said.format(0, "DELETE", 9, name)
+            + said.format(0, "RESULT", 8, answer.format(0))
+            + said.format(1, "RESULT", 9, answer.format(err))
+            + said.format(2, "UNBIND", 9, "")
+        )
+    found = diagnose(case_of(tmp_path, files))["findings"]
+    assert bool(of("DEAD_ORIGIN", found)) is taken_away
+    assert bool(of("SUPPLIER_NOT_COLLECTED", found)) is not taken_away
+
+
+def test_a_result_in_a_later_piece_of_the_log_counts() -> None:
+    """A deletion of which the log has no result counts as one that succeeded."""
+    asked, text = DELETED.format(stamp(5)), LATER.format(stamp(6))
+    answer = "{} conn=9 op=1 RESULT err={} tag=107 nentries=0 etime=0.1\n"
+    for err, told in ((0, 1), (50, 0), (None, 1)):
+        log = asked + text * 20 + (answer.format(stamp(9), err) if err is not None else "") + text
+        assert same_in_pieces(ACCESS_LOG, log, 100, 900, 5000)
+        assert len(read(ACCESS_LOG, log)[1].facts.get("unlinked", ())) == told
 
 
 def test_an_earlier_origin_of_a_collected_server_is_no_server_of_its_own(tmp_path: Path) -> None:

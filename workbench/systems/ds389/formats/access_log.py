@@ -35,7 +35,7 @@ from workbench.systems.ds389.formats.access_operations import (
     nibbles,
 )
 from workbench.systems.ds389.formats.acknowledged import Acknowledged, received_csn
-from workbench.systems.ds389.formats.agreement_deletions import deletion, deletions
+from workbench.systems.ds389.formats.agreement_deletions import Deletion, Deletions, deletion, deletions
 from workbench.systems.ds389.formats.log_kinds import STAMP, is_title, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, stands
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
@@ -84,6 +84,7 @@ class AccessLogReader:
         self._changed: list[int] = []
         self._filling: list[int] = []
         self._logins = Logins()
+        self._deletions = Deletions()
         self._unrecorded = Unrecorded()
 
     def __call__(self, piece: Piece) -> Parsed:
@@ -103,7 +104,7 @@ class AccessLogReader:
         self._acknowledged.seen(facts["by_origin"])
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}
-        if unlinked := [*filter(None, batch.unlinked), *deletions(lines)]:
+        if unlinked := self._deletions.read([*batch.unlinked, *deletions(lines)], batch, piece.ended):
             facts = {**facts, "unlinked": unlinked}
         if filling := self._filled(batch.filling, piece.ended):
             facts = {**facts, "filling": filling}
@@ -269,7 +270,7 @@ class AccessLogReader:
                     if target == "cn=config" and word == "MODIFY" and at != NO_TIME:
                         batch.settings.append(at)
                     if word == "DELETE":
-                        batch.unlinked.append(deletion(at, target))
+                        batch.unlinked.append(Deletion((offset, conn, op), deletion(at, target)))
                     batch.targets.append(target)
             elif word == "CONNECTION":
                 events.append((offset, conn, CONNECT))

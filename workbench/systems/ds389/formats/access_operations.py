@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ from workbench.systems.ds389.formats.log_times import NO_TIME
 from workbench.systems.ds389.formats.values import SUSPECT
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import COLUMNS, TIME, table
+
+if TYPE_CHECKING:
+    from workbench.systems.ds389.formats.agreement_deletions import Deletion
 
 UPDATES = {103: "modify", 105: "add", 107: "delete", 109: "modrdn"}
 """Result tags of LDAP, and what they are the result of."""
@@ -56,7 +59,7 @@ class Batch:
     settings  when the server's settings were changed (JSON forms; of the text form it is read with the lines)
     internal  finished rows of the server's own operations (logged at access log level 4 only)
     filling   when entries of a total update came
-    unlinked  the agreements that were deleted (JSON forms), as `deletion` tells them
+    unlinked  requests to delete agreements (JSON forms; of the text form they are read with the lines)
     """
 
     events: Column = field(default_factory=lambda: np.zeros((0, 3), np.int64))
@@ -76,7 +79,7 @@ class Batch:
     internal: list[dict[str, Any]] = field(default_factory=list)
     settings: list[int] = field(default_factory=list)
     filling: list[int] = field(default_factory=list)
-    unlinked: list[str] = field(default_factory=list)
+    unlinked: list[Deletion] = field(default_factory=list)
 
     def merged(self, other: Batch) -> Batch:
         """Both in the order of their lines: of a piece with lines of two forms."""
