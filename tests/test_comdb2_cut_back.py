@@ -12,7 +12,9 @@ CUT = "2026/11/20 {} comdb2_replicated_truncate complete [9:500]\n"
 
 
 @pytest.mark.parametrize(
-    ("at", "since"), [("11:59:58", True), ("11:59:30", False)], ids=["after its report", "before it"]
+    ("at", "since"),
+    [("11:59:58", True), ("11:59:30", False), ("13:59:30", False)],
+    ids=["after its report", "before it", "by a clock that is hours ahead"],
 )
 def test_a_report_of_before_a_cut_is_no_position(at: str, since: bool, tmp_path: Path) -> None:
     """It reported {9:700} 9 s before, and was not asked itself: no lag is computed from that once it cut back to {9:500}."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -215,6 +216,29 @@ def test_a_plan_shows_the_numbers_of_the_diagnosis_and_what_goes_with_an_end(
     assert f"50 records that only the log of {COPY} has, from {place(lines[3500])} on, are thrown away" in anew.costs
     assert anew.restored == waits[COPY] and "loses no change beside what it costs" in anew.why
     assert "only the log" not in chosen["rebuild-from-shopdb@src1"].costs
+
+
+@pytest.mark.parametrize("kind", ["gap", "contradiction"])
+def test_what_a_log_proves_by_itself_takes_no_source_for_granted(kind: str, lines: list[bytes], tmp_path: Path) -> None:
+    """The only log that was collected, without a registry: it lacks records, or has two contents at one place."""
+    shown = [*lines[:1000], *lines[1004:]] if kind == "gap" else [*lines[:1000], other(lines[999]), *lines[1000:]]
+    found = diagnosed(tmp_path, dumps(tmp_path / "now", shopdb__src1=shown))
+    (tree,) = found["trees"]
+    assert not tree["source_is_known"]
+    (own,) = of_code(found, "LOG_GAP" if kind == "gap" else "LOG_DIVERGED")
+    assert not own["assumes"] and own["fix"][0]["repair"].startswith(f"read the log of {SOURCE} once more")
+    assert "goes furthest" not in str(own["fix"])
+
+
+def test_what_another_log_proves_takes_the_source_for_granted(lines: list[bytes], tmp_path: Path) -> None:
+    """Where a file ends the records of a log do not tell: that its last ones are missing only the other log shows."""
+    turn = next(at for at, (one, next_) in enumerate(pairwise(lines)) if one.split(b":")[0] != next_.split(b":")[0])
+    found = diagnosed(
+        tmp_path,
+        dumps(tmp_path / "now", shopdb__src1=lines, shopdb_ro__r1=[*lines[: turn - 3], *lines[turn + 1 :]]),
+    )
+    (gap,) = of_code(found, "LOG_GAP")
+    assert gap["server"] == COPY and gap["assumes"] == ["furthest_log_is_source"]
 
 
 def test_without_a_registry_no_step_stands_on_a_log_that_is_taken_for_the_source(

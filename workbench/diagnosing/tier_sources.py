@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from workbench.diagnosing.by_tier import Tiers
 from workbench.model import Finding, step
@@ -12,10 +12,16 @@ from workbench.rules.assumptions import FURTHEST_IS_SOURCE
 _ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "PENDING_CHANGES", "LOG_DIVERGED", "LOG_GAP", "REINIT_REQUIRED"})
 
 
+@dataclass(frozen=True)
+class OfItsOwn(Finding):
+    """What the files of a server alone prove: it stands whichever node is the source."""
+
+
 def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Finding]:
     """The same findings; those that hold a log against one that is only taken for the source say so, and what to collect."""
     for finding in findings:
-        if tiers is None or tiers.source_is_known or finding.code not in _ON_THE_SOURCE:
+        own = isinstance(finding, OfItsOwn)
+        if tiers is None or tiers.source_is_known or own or finding.code not in _ON_THE_SOURCE:
             yield finding
             continue
         first = step(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ TUNABLE, METRIC, LINE = "tunable", "metric", "line"
 
 CUT_BACK = "truncated"
 """The code of the message that a node has cut the end of its log off."""
+_READ_WITHIN = timedelta(minutes=10)
+"""Files of nodes may be read that long after the registry."""
 
 WAITING = frozenset({"pending", "inactive"})
 """States of nodes that have no source, in lower case."""
@@ -236,20 +238,33 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         or any(format_with(one.kind).tells_links for one in inputs if one.kind),
         any(format_with(one.kind).tells_links and one.rejected for one in inputs if one.kind),
         full_names,
-        _cut_since(rows("messages"), nodes, {*probes, *logs}, full_names),
+        _cut_since(
+            rows("messages"),
+            nodes,
+            {*probes, *logs},
+            full_names,
+            max([*(clocks if of_now else ()), *(row["at"] for row in probes.values() if row["at"])], default=None),
+        ),
     )
 
 
 def _cut_since(
-    messages: Iterable[Row], nodes: Mapping[str, Row], told: Collection[str], full_names: Mapping[tuple[str, str], str]
+    messages: Iterable[Row],
+    nodes: Mapping[str, Row],
+    told: Collection[str],
+    full_names: Mapping[tuple[str, str], str],
+    read_at: datetime | None,
 ) -> dict[str, Lsn]:
     """The nodes whose log says that they cut it back behind the place of their last report, and after that; `told` have told
     since, or by their own log, how far they are.
+
+    A line from well after `read_at`, when registry and nodes were asked, has the time of another clock: it tells no order.
     """
     newest: dict[str, tuple[datetime, Lsn]] = {}
     for row in messages:
         place = place_of(row["position"]) if row["code"] == CUT_BACK else None
-        if place is not None and row["at"] is not None:
+        late = row["at"] is not None and read_at is not None and row["at"] > read_at + _READ_WITHIN
+        if place is not None and row["at"] is not None and not late:
             name = full_names.get((row["server"], row["file"]), row["server"])
             newest[name] = max(newest.get(name, (row["at"], place)), (row["at"], place))
     found = {}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.tier_sources import OfItsOwn
 from workbench.fleet.tiered import tiered_snapshot
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.physical_log import Compared, Gap
@@ -34,7 +35,8 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             unread = any(one.rejected for one in tiers.logs.inputs[name])
             proofs = [*map(_of_gap, log.gaps.first), *_of_ends(lost)]
             count = log.gaps.count + len(proofs) - len(log.gaps.first)
-            yield Finding(
+            # What its own records do not prove, the log of another node does.
+            yield (Finding if lost else OfItsOwn)(
                 "LOG_GAP",
                 "warning" if unread or count == tiers.logs.between_dumps(name) else "error",
                 f"{name}: its log lacks records in {count:,} place{'s' if count > 1 else ''}: {_what_lacks(proofs[0])}",
@@ -58,7 +60,7 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
         bad = log.contradictions.count + log.overlaps.count
         if bad:
             places = [*log.contradictions.first, *(one for _, one in log.overlaps.first)]
-            yield Finding(
+            yield OfItsOwn(
                 "LOG_DIVERGED",
                 "error",
                 f"{name}: what was collected of its log contradicts itself at {bad:,} "
@@ -202,16 +204,18 @@ def ended_early(situation: Situation) -> Iterator[Finding]:
     """Dumps that end before the place where the node itself was, or of the source any that tells of it."""
     tiers = tiers_of(situation)
     for source in tiers.sources:
-        rows = []
+        rows, by_others = [], False
         for name in tiers.members[source]:
             span = tiers.logs.span(name)
             # The cluster has one log, but one of its nodes may be asked later than another one: that is no dump that ended.
-            was = tiers.known_head(source) if _copies_go_on(tiers, name) else tiers.seen.probed(name)
+            beyond = _copies_go_on(tiers, name)
+            was = tiers.known_head(source) if beyond else tiers.seen.probed(name)
             if span is not None and was is not None and span[1] < was:
+                by_others = by_others or beyond
                 rows.append({"node": name, "its_log_ends": place_text(span[1]), "was_at": place_text(was)})
         if rows:
             names = [str(row["node"]) for row in rows]
-            yield Finding(
+            yield (Finding if by_others else OfItsOwn)(
                 "LOG_GAP",
                 "info",
                 f"what was collected of the log{'s' if len(rows) > 1 else ''} of {some(names)} ends at "
