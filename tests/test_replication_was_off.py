@@ -106,6 +106,11 @@ def test_what_was_written_while_replication_was_off_is_told_and_spread_by_no_ste
             "warning",
             "nothing tells whether they wrote",
         ),
+        (  # it ends before replication was switched on again
+            switched(written=0).partition(said(26, 4, "ADD", REPLICA, 105))[0],
+            "warning",
+            "nothing tells whether they wrote",
+        ),
         (switched(written=0), "info", "its access log shows that no client wrote there meanwhile"),
     ],
 )
@@ -368,6 +373,10 @@ def test_a_server_that_took_changes_unrecorded_is_filled_only_if_asked_for_by_na
     refused = {(course.need.split()[-1], course.way): course.refused for course in made.courses}
     assert ask.format("s3", "s1") in refused["s3", "initialise-from-s1"]
     assert "what clients did there is thrown away" in refused["s3", "initialise-from-s1"]
+    # A way that the model refuses, too, is not offered for the asking: it would be refused then as well.
+    (course,) = (one for one in made.courses if (one.need, one.way) == ("REINIT_REQUIRED s1", "initialise-from-s3"))
+    assert course.refused.endswith("the model throws away 1 change unsaved") and not course.unasked
+    assert not [text for text in made.open if "--for s1 --way initialise-from-s3" in text]
     asked = plan(case, only=["s3"], ways=["initialise-from-s1"])
     (course,) = (one for one in asked.courses if one.chosen)
     assert course.way == "initialise-from-s1" and "whatever clients wrote on s3 then is thrown away" in course.costs

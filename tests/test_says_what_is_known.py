@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import link_samples
@@ -20,7 +21,10 @@ from test_ways_that_lose import begins_later
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.model import Finding
+from workbench.repairs.left_over import Taken, not_mended
 from workbench.repairs.planning import plan
+from workbench.repairs.plans import IF_BEHIND, Step
 
 Files = dict[str, Any]
 
@@ -173,6 +177,15 @@ def test_a_changelog_without_the_anchor_is_not_one_that_cannot_be_read(tmp_path:
     assert "ANCHOR_PURGED" in fixes(found, "LINK_FAILING")[0]
 
 
+def test_over_a_link_that_lost_its_anchor_all_data_can_be_sent(tmp_path: Path) -> None:
+    case = case_of(tmp_path, without_its_anchor())
+    (failing,) = of("LINK_FAILING", diagnose(case)["findings"])
+    assert failing["reason"] == "anchor_lost"
+    made = plan(case)
+    assert [step.key for step in made.steps] == ["1-initialise-s2-from-s1"]
+    assert [course.way for course in made.courses if course.chosen] == ["initialise-from-s1"]
+
+
 def test_a_changelog_that_is_not_open_is_opened_by_a_restart(tmp_path: Path) -> None:
     found = diagnose(case_of(tmp_path, without_its_anchor(log=line(20, "INFO - something - else"))))
     assert fixes(found, "LINK_FAILING")[0].startswith("restart s1")
@@ -296,6 +309,40 @@ def test_marks_that_go_with_the_old_data_are_mended(marked: tuple[str, ...], lef
     assert [step.server for step in made.steps if step.repair == "initialise"] == ["s3"]
     lines = [text.partition(": ")[0] for text in made.left if text.startswith("CONFLICT_ENTRIES")]
     assert lines == [f"CONFLICT_ENTRIES {names}" for names in left]
+
+
+@pytest.mark.parametrize(
+    ("fillings", "gone"),
+    [
+        ([("s3", "s1", False)], True),
+        ([("s3", "s1", True)], False),
+        ([("s3", "s2", False)], False),
+        ([("s1", "s2", False), ("s3", "s1", False)], False),
+        ([("s3", "s1", False), ("s1", "s2", False)], True),
+        ([("s3", "s1", False), ("s3", "s2", False)], False),
+    ],
+    ids=[
+        "from a server without marks",
+        "a step that may be left out",
+        "from a server with marks",
+        "from a server that got marks before",
+        "from a server that gets marks later",
+        "with marks once more",
+    ],
+)
+def test_marks_go_with_data_that_have_none_as_the_steps_run(fillings: list[tuple[str, str, bool]], gone: bool) -> None:
+    """The entries of s1 show no mark of conflict, those of s2 and s3 do. Each filling: of whom, from whom, if behind alone."""
+    steps = [
+        Step(
+            f"{number}-initialise", "initialise", server, source, SUFFIX, "", "", "", "",
+            effects=({"do": "initialise", "server": server, "source": source},), details={IF_BEHIND: True} if may else {},
+        )
+        for number, (server, source, may) in enumerate(fillings, 1)
+    ]  # fmt: skip
+    taken = Taken((), (), (), steps, (), {}, {}, {})
+    marked = Finding("CONFLICT_ENTRIES", "warning", "x", server="s3", suffix=SUFFIX)
+    shown: Any = SimpleNamespace(links=())
+    assert (not_mended([marked], shown, taken, {("s1", SUFFIX)}) == []) is gone
 
 
 # --- a change of an entry that was deleted before

@@ -106,6 +106,18 @@ def test_an_origin_is_dead_if_its_link_was_deleted_and_nothing_came_since(
     assert "no server uses replica ID 3 any more" in made.steps[0].stands_on
 
 
+@pytest.mark.parametrize("replicated", [True, False])
+def test_what_a_client_did_on_a_server_itself_did_not_arrive_there(replicated: bool, tmp_path: Path) -> None:
+    """s1 had ID 3 before: its access log shows a client's connection, and the newest change of 3 on it."""
+    files = feeding(log=False)
+    opened = f"{stamp(2)} conn=2 fd=64 slot=64 connection from 10.0.0.1 to 10.0.0.2\n"
+    made = answered(4, "uid=u3,ou=people", csn(3, 3), replicated=replicated)
+    files["s1.access.log"] = opened + made + files["s1.access.log"]
+    found = diagnose(case_of(tmp_path, files))["findings"]
+    assert bool(of("SUPPLIER_NOT_COLLECTED", found)) is replicated
+    assert bool(of("DEAD_ORIGIN", found)) is not replicated
+
+
 def test_a_deleted_link_that_is_there_again_does_not_count(tmp_path: Path) -> None:
     files = feeding(deleted=5)
     files["s1.access.log"] = files["s1.access.log"].replace("cn=s1-to-s3", "cn=to-s2")

@@ -9,14 +9,17 @@ import pytest
 from detector_samples import of, zulu
 from entry_samples import answered, entry, export
 from link_samples import line
-from mesh_samples import agreement, case_of, csn, elements, pair_of_servers, replica
+from mesh_samples import SUFFIX, agreement, case_of, csn, elements, pair_of_servers, replica
 from planning_samples import stranded
 from test_cleaned_and_filled import LAST, OWN, came_back
 from test_no_false_comfort import REFUSED
 from test_silent_servers import _with_failed
 
 from workbench import diagnose
+from workbench.diagnosing.before_replacing import with_what_goes
+from workbench.diagnosing.diagnosis import situation_of
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.model import Finding, step
 from workbench.repairs.planning import plan
 
 Files = dict[str, Any]
@@ -62,6 +65,7 @@ def test_a_server_that_takes_part_in_a_filling_is_restarted_afterwards(filled: s
     )
     assert f"a restart breaks the filling of {filled} off" in back["caution"]
     said = [text for text in plan(case).open if "restart s4" in text]
+    assert said
     assert all(f"once the filling of {filled} has ended, restart s4" in text for text in said), said
 
 
@@ -93,6 +97,28 @@ def test_who_is_to_be_initialised_and_alone_holds_changes_is_told_to_save_them(k
     (missed,) = steps(found, "MISSED_CHANGE", "s2")
     assert "or initialise s2 from s1" in missed["repair"]
     assert f"to initialise s2 throws away {count} changes that only s2 holds: save them first" in missed["caution"]
+
+
+@pytest.mark.parametrize(
+    ("words", "added"),
+    [
+        ("first save its 3 changes", False),
+        ("it throws away 3 changes", False),
+        ("3 changes that only s2 holds go with it", False),
+        ("3 changes of s2 are lost by it", False),
+        ("it would lose 3 changes", False),
+        ("an initialisation replaces all data", True),
+        ("what only s1 holds stays", True),
+    ],
+)
+def test_advice_that_says_already_what_is_lost_does_not_say_it_twice(words: str, added: bool, tmp_path: Path) -> None:
+    situation, _ = situation_of(case_of(tmp_path, stranded(True)))
+    assert len([row for row in situation.verdicts.stranded if row["server"] == "s2"]) == 3
+    advice = Finding("X", "error", "x", server="s2", suffix=SUFFIX, fix=(step("initialise s2 from s1", "y", words),))
+    (found,) = with_what_goes(situation, [advice])
+    (fix,) = found.fix
+    more = "; to initialise s2 throws away 3 changes that only s2 holds: save them first (STRANDED_CHANGE)"
+    assert fix["caution"] == words + (more if added else "")
 
 
 # --- a server without entries whose access log shows changes
