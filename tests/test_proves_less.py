@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import link_samples
@@ -10,16 +11,18 @@ import pytest
 from detector_samples import of, plain_line, with_status, zulu
 from entry_samples import answered, entry, export, logged
 from link_samples import line, told
-from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_cleaned_and_filled import came_back
 from test_cleaned_away import DROPS
 from test_initialisations import WHOLE, emptied
 from test_ways_that_lose import begins_later
 
 from workbench import diagnose
+from workbench.diagnosing.contents import Difference
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.verdicts import verdicts_on
 from workbench.repairs.planning import plan
+from workbench.repairs.unlike_entries import of_its_own
 
 Files = dict[str, Any]
 ANNA, ELSE = "uid=anna,ou=people", "uid=else,ou=people"
@@ -69,7 +72,7 @@ def waits(found: dict[str, Any], origin: str = "9") -> dict[str, int]:
     return {row["server"]: row["count"] for row in found["pending"] if row["origin"] == origin}
 
 
-# --- HARM 1: a plan that "loses none" throws away whole entries which only the filled server has
+# --- what a filling throws away that only the filled server shows
 
 
 def alone_on_s3(kind: str) -> Files:
@@ -110,9 +113,37 @@ def test_entries_that_only_the_filled_server_has_are_said_to_be_lost(kind: str, 
     assert any(
         "do not initialise" in text for code in ("ENTRIES_DIFFER", "REINIT_REQUIRED") for text in fixes(found, code)
     )
-    for one in made.courses:
-        if one.proven and one.way.startswith("initialise") and one.chosen:
-            assert "thrown away" in one.costs and "loses none" not in one.why, (one.says, one.why, one.costs)
+    (chosen,) = (course for course in made.courses if course.proven and course.chosen)
+    assert chosen.way.startswith("initialise-from-")
+    assert "thrown away" in chosen.costs and "loses none" not in chosen.why, (chosen.why, chosen.costs)
+
+
+@pytest.mark.parametrize(
+    ("servers", "others", "attribute", "of_s3"),
+    [
+        (("s1", "s2"), ("s3",), "", 1),
+        (("s1",), ("s2", "s3"), "", 0),
+        (("s3",), ("s1", "s2"), "", 0),
+        (("s1", "s2", "s3"), (), "", 1),
+        (("s3",), ("s1", "s2"), "mail", 1),
+        (("s1",), ("s2", "s3"), "mail", 0),
+    ],
+    ids=[
+        "an entry that s3 alone has",
+        "an entry that s2 has, too",
+        "an entry that s3 lacks",
+        "an entry that some have, and no majority",
+        "another value than the others have",
+        "the value that another one has, too",
+    ],
+)
+def test_what_a_server_alone_shows_is_its_own(
+    servers: tuple[str, ...], others: tuple[str, ...], attribute: str, of_s3: int
+) -> None:
+    differs = Difference("2-2-2-7", f"uid=e7,{SUFFIX}", attribute, servers, others)
+    contents = SimpleNamespace(suffix=SUFFIX, unexplained=lambda: [differs])
+    situation: Any = SimpleNamespace(verdicts=SimpleNamespace(contents=[contents]))
+    assert of_its_own(situation, SUFFIX, "s3") == of_s3
 
 
 def test_of_two_servers_that_differ_the_filled_one_loses_its_values(tmp_path: Path) -> None:
@@ -136,9 +167,9 @@ def test_of_two_servers_that_differ_the_filled_one_loses_its_values(tmp_path: Pa
     case = case_of(tmp_path, files)
     (differ,) = of("ENTRIES_DIFFER", diagnose(case)["findings"])
     assert differ["fix"][0]["caution"] == "do not initialise a server before it is known which one is right"
-    for one in plan(case).courses:
-        if one.chosen and one.way.startswith("initialise"):
-            assert "thrown away" in one.costs and "loses none" not in one.why, (one.says, one.why, one.costs)
+    (chosen,) = (course for course in plan(case).courses if course.chosen)
+    assert chosen.way == "initialise-from-s1"
+    assert "thrown away" in chosen.costs and "loses none" not in chosen.why, (chosen.why, chosen.costs)
 
 
 HAD, FIRST, LAST = csn(3, 9), csn(30, 9), csn(40, 9)
@@ -216,10 +247,7 @@ def test_what_the_entries_of_a_server_lack_it_does_not_have(tmp_path: Path) -> N
     assert "s4" in waits(found), headline(found)
 
 
-# --- HARM 3: restart of a server that is being filled
-
-
-# --- FALSE 2: a time of dropping that ends with the last line of an errors log
+# --- changes that a server drops although it answers them, until it is restarted
 
 
 def test_what_was_answered_and_dropped_proves_nothing_where_the_errors_log_is_quiet(tmp_path: Path) -> None:
@@ -249,10 +277,7 @@ def test_what_the_source_of_a_filling_dropped_did_not_come_with_its_data(tmp_pat
     assert waits(found)["c5"] == 2, waits(found)
 
 
-# --- FALSE 4: a session that brings changes, by the consumer's own log
-
-
-# --- FALSE 5: what waits behind a link without an anchor, though another link brings all of it
+# --- what waits behind a link without an anchor, though another link brings all of it
 
 
 @pytest.mark.parametrize("kind", ["schedule", "bind"])
@@ -272,7 +297,7 @@ def test_what_another_link_brings_does_not_wait_behind_one_without_an_anchor(kin
         assert "5 changes wait behind it" not in text or "s3 can deliver" in text or "over links that run" in text, text
 
 
-# --- FALSE 6, FALSE 7, SILENT: changes that sessions pass over
+# --- changes that sessions pass over
 
 
 def test_a_change_that_no_running_session_sends_is_not_on_the_way(tmp_path: Path) -> None:
@@ -306,10 +331,7 @@ def test_a_link_that_alone_brings_changes_is_told_where_another_one_passes_over_
     assert [one["link"] for one in of("LINK_FAILING", found["findings"])] == ["s1-to-s2"], headline(found)
 
 
-# --- FALSE 8 to 10
-
-
-# --- SILENT 2: a total update of another host with the same port
+# --- a total update of another host with the same port
 
 
 @pytest.mark.parametrize("host", ["oldhost", "s9"])
@@ -332,7 +354,7 @@ def test_a_total_update_of_another_host_with_the_same_port_did_not_fill_this_ser
     assert ("s2", csn(9, 1)) in missing(found), headline(found)
 
 
-# --- SILENT 3: a deletion of which no log has the record
+# --- a deletion of which no log has the record
 
 
 def test_an_entry_that_was_added_again_before_a_deletion_is_what_that_deletes(tmp_path: Path) -> None:
@@ -361,7 +383,7 @@ def test_an_entry_that_was_added_again_before_a_deletion_is_what_that_deletes(tm
     assert ("s2", csn(13, 1)) in missing(found), (headline(found), found["unknown"])
 
 
-# --- SILENT 4: applied once, by a server that was filled with other data since
+# --- applied once, by a server that was filled with other data since
 
 
 def test_what_a_server_applied_before_it_was_filled_anew_it_has_no_more(tmp_path: Path) -> None:
@@ -380,10 +402,7 @@ def test_what_a_server_applied_before_it_was_filled_anew_it_has_no_more(tmp_path
     assert "that no other collected server has" in aborted["summary"], (headline(found), aborted["summary"])
 
 
-# --- WEAK: a name within a name
-
-
-# --- SILENT 5: a wrong address beside an agreement that is off
+# --- a wrong address beside an agreement that is off
 
 
 def test_an_agreement_with_a_wrong_address_is_told_beside_one_that_is_off(tmp_path: Path) -> None:
@@ -404,6 +423,3 @@ def test_an_agreement_with_a_wrong_address_is_told_beside_one_that_is_off(tmp_pa
     found = diagnose(case_of(tmp_path, files))
     codes = [(one["code"], one["link"]) for one in found["findings"]]
     assert ("LINK_LEADS_ELSEWHERE", "b-to-h") in codes, (headline(found), codes)
-
-
-# --- HARM 4 and 5, FALSE 11
