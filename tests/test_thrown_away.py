@@ -571,3 +571,20 @@ def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
     assert {row["server"] for row in found["unknown"] if row["why"] == "made_again"} == {"s1", "s2"}
     assert {row["server"]: (row["count"], row["lost"]) for row in found["pending"]} == {"s2": (1, 0)}
     assert situation_of(case)[0].verdicts.made_again == {(SUFFIX, one) for one in LOST}
+
+
+def test_what_a_server_has_by_its_entries_is_not_taken_out_of_what_it_waits_for(tmp_path: Path) -> None:
+    """s2 waits for one of the two changes and for a later one: its entries show the other one, which no count has."""
+    files = held_back()
+    name = "uid=v,ou=people"
+    lost = ((10, "ADD"), (11, "MOD"))
+    files["s1.access.log"] = "".join(answered(second, name, csn(second, 1), operation=what) for second, what in lost)
+    files["s1.access.log"] += answered(40, "uid=u,ou=people", LATER)
+    again = ((50, "ADD"), (51, "MOD"))
+    files["s2.access.log"] += "".join(answered(second, name, csn(second, 2), operation=what) for second, what in again)
+    ruv = elements(claims(r1=(1, 5), r2=(1, 51)))
+    files |= {f"{one}.replica.ldif": replica(number, ruv) for number, one in ((1, "s1"), (2, "s2"))}
+    files["s2.entries.ldif"] = export(ruv, [entry(name, 17, f"description;vucsn-{LOST[1]}: x")])
+    files["s2.errors.log"] = plain_line(0, "INFO - slapd_daemon - slapd started.")
+    found = diagnose(case_of(tmp_path, files))
+    assert {row["server"]: row["count"] for row in found["pending"]} == {"s2": 1}

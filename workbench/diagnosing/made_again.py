@@ -19,12 +19,13 @@ from workbench.diagnosing.deleted_since import without_entry
 from workbench.diagnosing.lost_on_the_way import MOST
 from workbench.diagnosing.repeated_deletions import with_repeats
 from workbench.engine.known import Known, Span
-from workbench.engine.positions import of_keys, union
+from workbench.engine.positions import of_keys
 from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
     from workbench.diagnosing.verdict_rows import Verdicts
+    from workbench.diagnosing.waiting import Waiting
     from workbench.fleet.told import Evidence
     from workbench.model import System
 
@@ -34,7 +35,9 @@ MADE_AGAIN = "made_again"
 _COLUMNS = ("position", "operation", "target")
 
 
-def note_made_again(found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known) -> None:
+def note_made_again(
+    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known, waits: Waiting
+) -> None:
     """Move such changes of these servers from what is missing, or waits, to what is unknown.
 
     Where the list of missing changes was cut, everything stays as it is.
@@ -45,7 +48,7 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Sequence[Judge
     missing = [
         row for row in found.missing if row["suffix"] == evidence.suffix and row["server"] in names and row["target"]
     ]
-    waiting = _waiting(found, evidence, servers, known)
+    waiting = _waiting(found, evidence, servers, known, waits)
     mine = [*missing, *(row for rows in waiting.values() for row in rows)]
     lacking: dict[str, set[str]] = {}
     for row in mine:
@@ -68,7 +71,7 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Sequence[Judge
             stretches.setdefault((row["server"], row["origin"]), []).append(row["position"])
     moved = {id(row) for row in gone if row["position"] in again}
     for number, rows in waiting.items():
-        _take_out(found.pending[number], {row["position"] for row in rows if id(row) in moved}, evidence, known)
+        _take_out(found.pending[number], {row["position"] for row in rows if id(row) in moved}, evidence, known, waits)
     found.pending[:] = [row for row in found.pending if row["count"]]
     found.lost[:] = [row for row in found.lost if row["position"] not in again or row["suffix"] != evidence.suffix]
     found.made_again |= {(evidence.suffix, position) for position in again}
@@ -83,7 +86,7 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Sequence[Judge
 
 
 def _waiting(
-    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known
+    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known, waits: Waiting
 ) -> dict[int, list[dict[str, Any]]]:
     """Number of a row of what waits -> what of it no log has and an access log names, as rows like those of what is missing."""
     system, rows = evidence.system, dict[int, list[dict[str, Any]]]()
@@ -96,7 +99,7 @@ def _waiting(
             or row["count"] > MOST
         ):
             continue
-        some = union(known.chunks(row["origin"], _span(system, row)))
+        some = waits.counted(row["server"], row["origin"], _span(system, row))
         for log in logs:
             some = some[~log.contains(some)] if len(some) else some
         about = {key: told for key, told in evidence.described(some, ()).items() if told["target"]} if len(some) else {}
@@ -110,7 +113,7 @@ def _span(system: System, row: Mapping[str, Any]) -> Span:
     return Span((low[0], low[1] - 1), high)
 
 
-def _take_out(row: dict[str, Any], some: Collection[str], evidence: Evidence, known: Known) -> None:
+def _take_out(row: dict[str, Any], some: Collection[str], evidence: Evidence, known: Known, waits: Waiting) -> None:
     """Take changes that no log has out of a row of what waits."""
     if not some:
         return
@@ -118,11 +121,8 @@ def _take_out(row: dict[str, Any], some: Collection[str], evidence: Evidence, kn
     row["count"] -= len(some)
     row["gone"] = max(row["gone"] - len(some), 0)
     row["lost"] = max((row.get("lost") or 0) - len(some), 0)
-    keys = (
-        system.show(key)
-        for part in known.chunks(row["origin"], _span(system, row))
-        for key in part.keys(system, known.names)
-    )
+    counted = waits.counted(row["server"], row["origin"], _span(system, row))
+    keys = map(system.show, counted.keys(system, known.names))
     if left := [key for key in keys if key not in some]:
         row["first"] = min(left) if row["first"] in some else row["first"]
         row["last"] = max(left) if row["last"] in some else row["last"]

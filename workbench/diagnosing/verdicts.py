@@ -242,7 +242,7 @@ class _Suffix:
         note_without_effect(self.found, self.evidence, self.servers, self.books, self._has)
         for note in (note_removed_nothing, note_deleted_since, note_repeats):
             note(self.found, self.evidence, self.servers, self.books)
-        note_made_again(self.found, self.evidence, self.servers, self.known)
+        note_made_again(self.found, self.evidence, self.servers, self.known, waiting)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:

@@ -111,15 +111,11 @@ class Waiting:
         seen = server.seen.get(origin, "")
         told = server.proofs.exported.get(origin, "")
         top = max(seen, server.replica.later.get(origin, ""), told)
-        low, mine = self._pair(top), NONE
+        low = self._pair(top)
         if not top and (cleaned := forgot(server.proofs, origin)):
             low = self._end_of(cleaned)
         high = max(low, self._waits_below(server, origin))
-        own = self._is_own(server, origin)
-        # An export is of a later moment than the vector that comes with it: its entries show more.
-        closed = vector_stands_still(server.proofs)
-        if own or closed or (server.proofs.exported and self.known.tally(origin, Span(low, high))[0]):
-            mine = server.proofs.shown_above(origin, seen, closed)
+        own, mine = self._is_own(server, origin), self._shown_above(server, origin, Span(low, high))
         kept = self._kept(server, origin)
         others = [one.source for one in self.holders if one.source is not None and one.replica is not server.replica]
         shown = self._shown_up_to(origin)
@@ -153,6 +149,22 @@ class Waiting:
             "available": available,
             "gone": gone + sum(self._pair(key) <= shown for key in claimed),
         }
+
+    def counted(self, server: str, origin: str, span: Span) -> Positions:
+        """The known changes of the span that the row of the server counts: what it is shown to have is not among them."""
+        (holder,) = (one for one in self.holders if one.replica.server == server)
+        aside = self._shown_above(holder, origin, span), self._notes(origin, span), self._kept(holder, origin)
+        return union(some.minus(union(aside)) for some in self.known.chunks(origin, span))
+
+    def _shown_above(self, server: Holder, origin: str, span: Span) -> Positions:
+        """What the server is shown to have above what it has seen."""
+        # An export is of a later moment than the vector that comes with it: its entries show more.
+        closed = vector_stands_still(server.proofs)
+        if not (
+            self._is_own(server, origin) or closed or (server.proofs.exported and self.known.tally(origin, span)[0])
+        ):
+            return NONE
+        return server.proofs.shown_above(origin, server.seen.get(origin, ""), closed)
 
     def _kept(self, server: Holder, origin: str) -> Positions:
         """What the server has of an origin that was cleaned away from its vector."""
