@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from detector_samples import findings, of, with_status, zulu
+from detector_samples import findings, listening, of, with_status, zulu
 from link_samples import (
     BROKEN_OFF,
     BUSY,
@@ -506,3 +506,39 @@ def test_a_link_to_its_own_supplier_that_had_another_consumer_before_gets_the_ad
     (one,) = of("LINK_FAILING", findings(tmp_path, files))
     assert "the agreement s1-to-s2 leads to s1 itself (code 11)" in one["summary"] and "duplicate" not in one["summary"]
     assert "--port 38902 s1-to-s2" in one["fix"][0]["repair"]
+
+
+LISTENS = "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38902 for LDAP requests"
+LISTENS_ENCRYPTED = "INFO - slapd_daemon - Listening on All Interfaces port 63602 for LDAPS requests"
+
+
+@pytest.mark.parametrize("network", ["107 (Transport endpoint is not connected", "0 (Unknown error"])
+@pytest.mark.parametrize("encrypted_port", [False, True])
+def test_ldaps_to_the_plain_port_of_a_consumer_is_named(encrypted_port: bool, network: str, tmp_path: Path) -> None:
+    """3.1.2 has network error 107 there, 2.3.1 none: the consumer listens, and its log says for what."""
+    log = "".join(not_connected(second, "localhost:38902", network) for second in (9, 12))
+    files = mesh(NO_CONNECTION, log, "nsDS5ReplicaTransportInfo: LDAPS\n")
+    files["s2.errors.log"] = listening("s2")["s2.errors.log"].splitlines(keepends=True)[0]
+    files["s2.errors.log"] += "\tlocalhost.localdomain:38902 (/etc/dirsrv/slapd-s2)\n\n" + line(0, LISTENS)
+    files["s2.errors.log"] += line(0, LISTENS_ENCRYPTED) if encrypted_port else ""
+    found = failing(tmp_path, files)
+    assert found["reason"] == "tls"
+    assert "the agreement uses LDAPS, and s2 listens at localhost:38902 for plain LDAP" in found["summary"]
+    assert "nothing listens" not in found["summary"] and "certificate" not in found["fix"][0]["repair"]
+    ways = (
+        ("--port 63602 to-s2", "--conn-protocol StartTLS to-s2") if encrypted_port else ("--conn-protocol LDAP to-s2",)
+    )
+    assert all(way in found["fix"][0]["repair"] for way in ways)
+
+
+@pytest.mark.parametrize(
+    ("transport", "port", "last"),
+    [("LDAP", 38902, ""), ("LDAPS", 38903, ""), ("LDAPS", 38902, "INFO - main - slapd stopped.")],
+)
+def test_a_port_is_a_plain_one_only_as_the_consumer_itself_tells(
+    transport: str, port: int, last: str, tmp_path: Path
+) -> None:
+    log = "".join(not_connected(second, f"localhost:{port}") for second in (9, 12))
+    files = mesh(NO_CONNECTION, log, f"nsDS5ReplicaTransportInfo: {transport}\n", port=port)
+    files["s2.errors.log"] = listening("s2")["s2.errors.log"] + line(0, LISTENS) + (line(1, last) if last else "")
+    assert "plain LDAP" not in failing(tmp_path, files)["summary"]

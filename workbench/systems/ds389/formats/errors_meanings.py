@@ -390,6 +390,11 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "starting": _meaning("the server starts", "starting up", r"(?P<version>\S+-Directory/\S+)(?: \S+)? starting up"),
     "started": _meaning("the server is ready", "slapd started.", r"slapd started\."),
+    "listening_encrypted": _meaning(
+        "the server listens for encrypted connections",
+        "for LDAPS requests",
+        r"Listening on .{1,300} port (?P<port>\d+) for LDAPS requests",
+    ),
     "stopping": _meaning(
         "the server stops", "slapd shutting down - signaling", r"slapd shutting down - signaling operation threads"
     ),

@@ -30,7 +30,7 @@ from workbench.systems.ds389.rules.certificates import (
     faults,
     in_use,
 )
-from workbench.systems.ds389.rules.link_reasons import encrypted
+from workbench.systems.ds389.rules.link_reasons import PLAIN_PORT, encrypted
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
@@ -190,6 +190,7 @@ def with_certificates(
         for link in shown.links
         if (key := (link.supplier, link.suffix, link.name)) in failures
         and failures[key].reason in (TLS, BIND_REFUSED)
+        and failures[key].short != PLAIN_PORT  # no certificate was shown
         and encrypted(statuses.get(key, {}).get("transport"))
     ]
     kept = kept_by(case, shown.snapshot) if doubtful else {}

@@ -48,6 +48,7 @@ from workbench.systems.ds389.logged.closed_links import (
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
+from workbench.systems.ds389.logged.listening_ports import plain_port, why_not_reached
 from workbench.systems.ds389.logged.lost_anchors import by_its_log
 from workbench.systems.ds389.logged.read_only_suppliers import of_consumer, read_only_last, reads_only
 from workbench.systems.ds389.logged.refusals import (
@@ -68,13 +69,11 @@ from workbench.systems.ds389.logged.replicas_off import link_begins, not_reached
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
-    CONNECTED,
     INACTIVE,
     LOCKED,
     NO_LISTENER,
     NO_TLS,
-    NO_WAY,
-    NOTHING_LISTENS,
+    PLAIN_PORT,
     REFUSED_SESSIONS,
     SCHEMA_REFUSED,
     TIMEOUT,
@@ -438,7 +437,7 @@ def _told(
     failing: Container[LinkKey],
 ) -> LinkFailure:
     """The failure with all that the logs add to the status."""
-    link, cause, meant = one.link, one.cause, None
+    link, cause, meant, plain = one.link, one.cause, None, None
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
@@ -457,7 +456,9 @@ def _told(
         cause = as_said(cause, one.login_refused, one.row.get("login") or "its login")
     elif (cause.reason == UNREACHABLE and cause.code in (-1, 81)) or (down and cause.short == BROKEN):
         live = any(x.server == link.consumer for x in shown.readings)
-        cause = _not_reached(one, silent or link.consumer if down else None, live, elsewhere)
+        plain = plain_port(case, shown.snapshot, link, link.consumer or there, one.row.get("transport"), logs)
+        who = silent or link.consumer if down else None
+        cause = why_not_reached(link, one.row, cause.code, one.network, who, live, elsewhere, plain)
         waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
         again = started_again(link, one.last, cause, logs) if waits else None
         if again:
@@ -512,6 +513,7 @@ def _told(
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(consumer and consumer.claims),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
+        plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
         **of_consumer(shown, link, failing),
     )  # fmt: skip
     return LinkFailure(
@@ -519,36 +521,6 @@ def _told(
         itself=itself, of_data=one.of_data, to_all=bool(one.full) and cause.code > 0, quotes=one.said,
         evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))), fix=fixes_of(cause.reason, agreement),
     )  # fmt: skip
-
-
-def _not_reached(one: _Failing, down: str | None, live: bool, only: str) -> Cause:
-    """What kept the supplier from connecting, by the network error in its log.
-
-    down: the consumer did not answer. live: it did, when it was collected; else somebody put its files together. only: the one
-    address on which it listens, if the agreement leads to another one.
-    """
-    address, code, network = one.link.address or "its address", one.cause.code, one.network
-    refused = network in NOTHING_LISTENS
-    way = NO_WAY.get(network or 0, "")
-    if refused or down:
-        what = f"connection refused, nothing listens at {address}" if refused else "no connection"
-        what = f"{what}, {way}" if way else what
-        elsewhere = f"; {one.link.consumer} listens at {only} alone (nsslapd-listenhost)" if refused and only else ""
-        asked = f"; {down} could not be read when servers were collected" if down else ""
-        says = f"{what}{asked}{elsewhere}: {in_words(code)}"
-        return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else NO_LISTENER)
-    if way:
-        says = f"no connection to {address}, {way} (network error {network}): {in_words(code)}"
-        return Cause(UNREACHABLE, code, says, way)
-    if encrypted(one.row.get("transport")) and network in CONNECTED:
-        says = f"{address} accepts connections, and no encrypted connection comes about: {in_words(code)}"
-        return Cause(TLS, code, says, "TLS fails")
-    if encrypted(one.row.get("transport")) and one.link.consumer and network is None:
-        runs = f"{one.link.consumer} runs" if live else f"the files of {one.link.consumer} were collected"
-        says = f"no encrypted connection to {address} comes about, and {runs}: {in_words(code)}"
-        return Cause(TLS, code, says, "TLS fails")
-    says = f"no connection to {address}{f' (network error {network})' if network else ''}: {in_words(code)}"
-    return Cause(UNREACHABLE, code, says, "no connection")
 
 
 def _refusing(

@@ -66,6 +66,8 @@ class Agreement:
     stopped     the agreement tries no more until somebody acts
     itself      it leads to its own supplier
     plain       it asks for no encryption
+    plain_port  it uses LDAPS, and its consumer listens for plain LDAP at that port
+    encrypted_port  the port at which its consumer listens for LDAPS, where the collected files name one
     fed_by      the other servers with a changelog whose agreements to the consumer are on and do not fail
     led_to      another server with a changelog has an agreement to the consumer that is on, though it may fail
     makes_all   no other server than the consumer makes changes
@@ -101,6 +103,8 @@ class Agreement:
     makes_all: bool = False
     consumer_writes: bool = False
     led_to: bool = False
+    plain_port: bool = False
+    encrypted_port: str = ""
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -132,6 +136,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         return _refused_change(link)
     if link.plain and reason == TLS:
         return _plain(link)
+    if link.plain_port and reason == TLS:
+        return _to_plain_port(link)
     if link.weak and reason == TLS:
         return _too_weak(link)
     if link.answered == NOT_UNDERSTOOD:
@@ -222,6 +228,30 @@ def _plain(link: Agreement) -> tuple[Fix, ...]:
         ),
         start_again(link),
     )
+
+
+def _to_plain_port(link: Agreement) -> tuple[Fix, ...]:
+    both = f"{link.supplier} and {link.consumer} must have encryption switched on (nsslapd-security)"
+    trust = f"{both}, and {link.supplier} must trust the issuer of the certificate of {link.consumer}"
+    starttls, plain = (_set(link, "--conn-protocol", protocol) for protocol in ("StartTLS", "LDAP"))
+    why = f"{link.consumer} takes plain LDAP at {link.address}: an agreement with LDAPS gets no answer there"
+    if link.encrypted_port:
+        port = _set(link, "--port", link.encrypted_port)
+        mend = step(
+            f"give the agreement the LDAPS port of {link.consumer}, {port}; or let it use StartTLS at the port that it has, "
+            f"{starttls}",
+            why,
+            f"with both {trust}",
+        )
+    else:
+        mend = step(
+            f"let the agreement use plain LDAP, {plain}; or StartTLS at the same port, {starttls}; or give it the LDAPS port of "
+            f"{link.consumer}, {_set(link, '--port', 'PORT')}",
+            f"{why}, and no collected file names an LDAPS port of {link.consumer}",
+            f"with StartTLS and LDAPS {trust}; with plain LDAP the password of the login and all changes cross the network "
+            "readable",
+        )
+    return (mend, start_again(link))
 
 
 def _too_weak(link: Agreement) -> tuple[Fix, ...]:

@@ -40,16 +40,25 @@ _STATUS = re.compile(r"(?:Error )?\(?(-?[0-9]{1,9})\)? (.*)", re.DOTALL)
 _NO_CONNECTION = frozenset({-1, -5, -11, 81, 85, 91, 52})
 _ENCRYPTED = frozenset({"ldaps", "ssl", "tls", "starttls"})
 """Values of nsDS5ReplicaTransportInfo, in lower case, with which the connection is encrypted."""
+LDAPS = frozenset({"ldaps", "ssl"})
+"""Those with which it is encrypted from the start, at a port of its own."""
 
 BROKEN, NO_LISTENER = "connection broke", "connection refused"
 NO_TLS = "no TLS at the consumer"
 """In a few words: an old connection was found broken, nothing listens there, the consumer has no encryption at all."""
 
+PLAIN_PORT = "LDAPS to a plain port"
+"""The same where the agreement uses LDAPS, and its consumer listens for plain LDAP at that port."""
+
 TIMEOUT = "timeout"
 """The same where the consumer, or the way to it, lets the supplier wait."""
 
-NOTHING_LISTENS = frozenset({107, 111})
-"""Network errors of an attempt to connect to a port that nothing listens at, as the errors log of the supplier names them."""
+NOT_CONNECTED = 107
+NOTHING_LISTENS = frozenset({NOT_CONNECTED, 111})
+"""Network errors of an attempt to connect to a port that nothing listens at, as the errors log of the supplier names them.
+
+3.1.2 names the first one also where the port is a plain one and the agreement uses LDAPS.
+"""
 
 NO_WAY: Mapping[int, str] = {
     101: "no route to its network",
