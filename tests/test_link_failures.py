@@ -542,3 +542,33 @@ def test_a_port_is_a_plain_one_only_as_the_consumer_itself_tells(
     files = mesh(NO_CONNECTION, log, f"nsDS5ReplicaTransportInfo: {transport}\n", port=port)
     files["s2.errors.log"] = listening("s2")["s2.errors.log"] + line(0, LISTENS) + (line(1, last) if last else "")
     assert "plain LDAP" not in failing(tmp_path, files)["summary"]
+
+
+@pytest.mark.parametrize("reached", [1, 2])
+def test_a_failing_link_brings_nothing_that_its_supplier_lacks(reached: int, tmp_path: Path) -> None:
+    """No link leads from s3 to s1 or s2; s1 has its changes up to that second, s2 only the first."""
+    log = bind_failed(9, "49 (Invalid credentials)") + login_refused(9)
+    files = mesh(REFUSED_LOGIN, log)
+    base = [*(csn(second, 1) for second in range(5)), csn(1, 2), csn(2, 2)]
+    spans = {"s1": {"r1": (0, 9), "r3": (1, reached)}, "s2": {"r1": (0, 4), "r3": (1, 1)}}
+    spans |= {name: {"r1": (0, 4), "r3": (1, 3)} for name in ("s3", "s4")}
+    logs = {"s1": [*base, *(csn(second, 1) for second in range(5, 10))], "s2": base, "s3": base}
+    for name, mine in spans.items():
+        ruv = elements(claims(**mine, r2=(1, 2)))
+        files[f"{name}.replica.ldif"] = replica(int(name[1:]), ruv) if name != "s4" else replica(65535, ruv, flags=0)
+        if name in logs:
+            last = mine["r3"][1]
+            files[f"{name}.changelog.ldif"] = changelog([*logs[name], *(csn(n, 3) for n in range(1, last + 1))])
+    files["s3.agreements.ldif"] = agreement("to-s4", 38904)
+    files |= listening("s4")
+    (waits,) = (
+        found
+        for found in of("PENDING_CHANGES", findings(tmp_path, files))
+        if (found["server"], found["origin"]) == ("s2", "3")
+    )
+    (step, *_) = waits["fix"]
+    if reached == 1:
+        assert step["repair"] == "do what PENDING_CHANGES says of s1 for origin 3, and what LINK_FAILING says on to-s2"
+        assert "s1 waits for them itself: they arrive only once s1 has them" in step["why"]
+    else:
+        assert step["repair"] == "do what LINK_FAILING says on to-s2"

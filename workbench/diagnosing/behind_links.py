@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from workbench.diagnosing.closed_ways import in_no_log
-from workbench.model import counted, step
+from workbench.model import counted, listed, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND
 from workbench.rules.vectors import last
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
 Row = Mapping[str, Any]
+
+_NAMED = 3
+"""Servers and links that a sentence names."""
 
 
 def lacked_behind(
@@ -158,4 +161,32 @@ def failing_suppliers(situation: Situation, consumer: str | None, suffix: str | 
     to = consumer, suffix
     return frozenset(
         link.supplier for link in situation.topology.links if (link.consumer, link.suffix) == to and link.failure
+    )
+
+
+def suppliers_first(situation: Situation, row: Row, failing: Sequence[str], arrive: str) -> Mapping[str, Any] | None:
+    """What to do where each supplier of the failing links lacks all that a server waits for; None: one has some of it.
+
+    h has made changes; no link leads from h to a, and a-to-c fails: c gets them from a only once a has them
+
+    arrive  `they arrive`
+    """
+    suppliers = {
+        link.supplier
+        for link in situation.topology.links
+        if link.blocked and link.suffix == row["suffix"]
+        if row["server"] in (link.consumer, link.failure and link.failure.means)
+    }
+    waiting = {
+        other["server"]
+        for other in situation.verdicts.pending
+        if (other["suffix"], other["origin"]) == (row["suffix"], row["origin"]) and other["first"] <= row["first"]
+    }
+    if not suppliers or not suppliers <= waiting:
+        return None
+    names, links = listed(sorted(suppliers), "and", _NAMED), listed(failing, "or", _NAMED)
+    who, wait = (names, "waits for them itself") if len(suppliers) == 1 else ("one of these servers", "wait for them")
+    return step(
+        f"do what PENDING_CHANGES says of {names} for origin {row['origin']}, and what LINK_FAILING says on {links}",
+        f"{names} {wait}: {arrive} only once {who} has them and {'the' if len(failing) == 1 else 'its'} link runs",
     )

@@ -11,6 +11,7 @@ from workbench.diagnosing.behind_links import (
     failing_suppliers,
     held_in_no_log,
     lacked_behind,
+    suppliers_first,
     told_of_anchor,
 )
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
@@ -513,6 +514,8 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         )
     if failing and (without := without_record(situation, row, failing)):
         return without
+    if failing and (suppliers := suppliers_first(situation, row, failing, arrives)):
+        return suppliers
     if failing:
         return step(
             f"do what LINK_FAILING says on {listed(failing, 'or', _NAMED)}",
