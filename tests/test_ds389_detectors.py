@@ -15,6 +15,7 @@ from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, ele
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.findings_text import together
 
 Files = dict[str, Any]
 
@@ -324,6 +325,28 @@ def test_one_change_again_and_again(name: str, line: Any, times: int, second: in
     lines = "".join(line(10 + number, csn(second, 1)) for number in range(times))
     found = of("APPLY_RETRY_LOOP", findings(tmp_path, pair_of_servers(9, 4) | {name: lines}))
     assert [(one["severity"], one["server"], one["items"]) for one in found] == [("error", "s2", [csn(5, 1)])] * loops
+
+
+def test_two_servers_that_refuse_one_change_are_told_in_one_sentence(tmp_path: Path) -> None:
+    """The sentence is of each of them, and no name is replaced by words that do not fit there."""
+    files: dict[str, Any] = dict(pair_of_servers(9, 4))
+    files["s1.agreements.ldif"] += agreement("to-s3", 38903)
+    behind = elements(claims(r1=(0, 4), r2=(1, 2)))
+    files["s3.replica.ldif"] = replica(3, behind)
+    lines = "".join(refused(10 + number, csn(5, 1)) for number in range(3))
+    found = findings(tmp_path, files | {f"{name}.access.log": lines for name in ("s2", "s3")})
+    (told,) = together(of("APPLY_RETRY_LOOP", found))
+    says = f"s2 and s3: each refuses the change {csn(5, 1)} with 1 (operations error), 3 times so far by its access log"
+    assert told["summary"].startswith(f"{says}, and does not have it: nothing behind arrives")
+
+
+def test_a_name_within_a_sentence_of_several_servers_is_replaced_by_a_word_that_fits() -> None:
+    rows = [
+        {"code": "X", "severity": "info", "server": name, "link": None, "origin": None, "suffix": None, "fix": []}
+        | {"summary": f"{name} waits, and the log of {name} says so"}
+        for name in ("s1", "s2")
+    ]
+    assert [one["summary"] for one in together(rows)] == ["s1 and s2: each waits, and the log of it says so"]
 
 
 def test_a_loop_ends_with_a_start_of_the_consumer_until_it_is_tried_again(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def together(findings: Sequence[Row]) -> Iterator[Row]:
             if text is None:
                 return None
             if (rest := text.removeprefix(f"{name} ")) != text:
-                return f"{listed}: each {_masked(rest, name, 'of them')}"
+                return f"{listed}: each {_masked(rest, name, 'it')}"
             return _masked(text, name, "each of them") if text != _masked(text, name, "") else text
 
         first = rows[0]

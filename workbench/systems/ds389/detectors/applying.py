@@ -146,11 +146,11 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
             refuses = f"{server} refuses" if answered else f"sessions with {server} break off at"
             then = f"nothing behind arrives on that link{f'; {full}' if full else ''}"
             then += f"; {server} refuses the schema that comes first in each session" if schema and not answered else ""
+        lacks = f"does not have {it}" if answered else f"{server} does not have {it}"
         yield Finding(
             "APPLY_RETRY_LOOP",
             "warning" if over else "error",
-            f"{refuses} {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and {server} does not have {it}: "
-            f"{then}",
+            f"{refuses} {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and {lacks}: {then}",
             server=server,
             origin=origins[0] if len(origins) == 1 else None,
             suffix=suffix,
