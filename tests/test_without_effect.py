@@ -211,3 +211,39 @@ def test_a_deletion_that_took_the_other_entry_of_the_name_is_told(taken: int, tm
     assert [finding["server"] for finding in told] == (["s1", "s2"] if taken == 1 else [])
     assert headline(found).startswith(f"The deletion of uid=anna,{SUFFIX} took another entry") is (taken == 1)
     assert all(f"2-2-2-{taken} of the same name is gone" in finding["summary"] for finding in told)
+
+
+def refused_as_deleted(second: int, *more: str, code: int = 32) -> Files:
+    """s2, which has the deletion, answered the change of that second with this result, and the sessions went on."""
+    files = logs(changed(second), deleted(8), *more)
+    line = answered(12, ANNA, csn(second, 1), replicated=True).replace("err=0", f"err={code}")
+    return files | {"s2.access.log": answered(8, ANNA, csn(8, 2), operation="DEL") + line}
+
+
+CHILD = logged(csn(7, 1), 5, f"cn=x,{ANNA}", "add: cn\ncn: x\n-\n", "add")
+"""It was added below the entry before the deletion arrived there."""
+KNEW = answered(9, ANNA, csn(8, 2), replicated=True, operation="DEL") + answered(10, ANNA, csn(10, 1))
+MAY_LACK = {
+    "with another result": refused_as_deleted(10, code=65),
+    "of an entry that came back for its children": refused_as_deleted(10, f"ERR - {GLUE}"),
+    "of an entry with a child": refused_as_deleted(10)
+    | {"s1.changelog.ldif": changelog([csn(1, 1)]) + CHILD + changed(10) + deleted(8) + ENDED},
+    "made by a server that had the deletion": refused_as_deleted(10) | {"s1.access.log": KNEW},
+    "of another entry of that name": refused_as_deleted(10)
+    | {f"{name}.changelog.ldif": changelog([csn(1, 1)]) + log for name, log in (
+        ("s1", changed(10) + deleted(8, number=2) + ENDED), ("s2", deleted(8, number=2) + ENDED)
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("second", [5, 10])
+def test_a_change_that_was_refused_for_its_entry_was_deleted_there_is_not_missing(second: int, tmp_path: Path) -> None:
+    """It arrived, and there was no entry left to change."""
+    assert verdicts(tmp_path, refused_as_deleted(second), csn(second, 1))["s2"] == ("present", "deleted_here")
+    found = diagnose(Case.open(tmp_path / "case"))
+    assert not found["missing"] and not found["unknown"] and not of("APPLY_SKIPPED", found["findings"])
+
+
+@pytest.mark.parametrize("about", MAY_LACK)
+def test_a_refused_change_of_an_entry_that_may_be_there_is_missing(about: str, tmp_path: Path) -> None:
+    assert verdicts(tmp_path, MAY_LACK[about], csn(10, 1))["s2"][0] == "missing"

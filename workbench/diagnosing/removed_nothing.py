@@ -70,7 +70,7 @@ def _that_found_nothing(
     for server in {name for name, _ in asked}:
         mine = {position for name, position in asked if name == server and position in bodies}
         results: dict[str, set[int | None]] = {}
-        for position, code in _results(evidence, server, mine):
+        for position, code in results_of(evidence, server, mine):
             results.setdefault(position, set()).add(code)
         took_nothing = evidence.shown.proving.took_nothing
         found |= {
@@ -94,7 +94,7 @@ def _older_came_later(evidence: Evidence, server: str, position: str, target: st
     )
 
 
-def _results(evidence: Evidence, server: str, positions: set[str]) -> Iterator[tuple[str, int | None]]:
+def results_of(evidence: Evidence, server: str, positions: set[str]) -> Iterator[tuple[str, int | None]]:
     """What a server answered to some changes, by its own log or those of its suppliers."""
     named = pc.field("position").isin(pa.array(sorted(positions), pa.string()))
     links = [one for one in evidence.shown.links if (one.consumer, one.suffix) == (server, evidence.suffix)]

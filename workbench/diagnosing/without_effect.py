@@ -8,7 +8,8 @@ b renamed uid=x7, a otherwise      the later name wins everywhere; the earlier o
 So it is only where the two were made without knowing of each other. Whoever deletes an entry that it had deleted before has it
 back: for its children, as one in conflict, by hand. Whoever renames uid=x6b knows of the renaming from uid=x6.
 
-A modification of a deleted entry is written into a log all the same: without it, it did not arrive.
+A modification of a deleted entry is written into a log all the same: without it, it did not arrive. But where the server refused
+it for want of the entry, which it had deleted, it arrived, and there is nothing that it would change.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from workbench.collected.inputs import Input
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.deleted_before import DELETED_BEFORE, without_deleted
 from workbench.diagnosing.deleted_since import entries_of, lack_nothing
+from workbench.diagnosing.refusals import NO_ENTRY
+from workbench.diagnosing.removed_nothing import results_of
 from workbench.engine.positions import Positions, of_keys
 from workbench.engine.rows import rows_of, rows_where
 from workbench.rules.verdicts import (
@@ -256,7 +259,7 @@ class _OfEntries:
     def _by_logs(self, server: JudgedServer, position: str) -> str | None:
         done = self.done.get(self.entries.get(position, ""), {})
         if (mine := done.get(position)) is None:
-            return None
+            return DELETED_HERE if self._refused_as_deleted(server, position, done) else None
         for other, deed in done.items():
             if other == position or not self._has(server, other):
                 continue
@@ -278,6 +281,33 @@ class _OfEntries:
                 unsure = self._replaced_since(server, position, other)
                 return UNCLEAR if unsure else RENAMED_SINCE if same else RENAMED_OTHERWISE
         return None
+
+    def _refused_as_deleted(self, server: JudgedServer, position: str, done: Mapping[str, _Done]) -> bool:
+        """True for a modification that a server refused for want of the entry, which a change that it has had deleted.
+
+        Whoever made the modification did not have the deletion yet, and nothing shows that the entry came back anywhere.
+        """
+        name, entry = server.replica.server, self.entries.get(position, "")
+        deletions = [
+            other
+            for other, deed in done.items()
+            if deed.operation == "delete" and self._has(server, other)
+            if self._made_knowing(position, other) is False
+            if not self._replaced_since(server, position, other) and not self._alive_since(server, deed.target, other)
+        ]
+        if not deletions or any(deed.operation == "modrdn" for deed in done.values()):
+            return False
+        for other in deletions:
+            back = any(self._came_back(one, done[other].target) for one in self.servers)
+            if back or self._parent_since(
+                done[other], ""
+            ):  # with children below it, whenever they were added, it stays
+                return False
+        if any(self.contents.alive(one, entry) for one in self.contents.exports):
+            return False
+        about = self.evidence.described(of_keys(self.evidence.system, [position], self.evidence.numbers), self.logs)
+        codes = {code for _, code in results_of(self.evidence, name, {position})}
+        return about.get(position, {}).get("operation") == "modify" and codes == {NO_ENTRY}
 
     def _made_knowing(self, position: str, deletion: str) -> bool | None:
         """Had the server that made a change got this deletion before it? Then the entry was there again. None: nothing tells.
