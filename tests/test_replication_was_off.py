@@ -373,6 +373,8 @@ def test_a_server_that_took_changes_unrecorded_is_filled_only_if_asked_for_by_na
     refused = {(course.need.split()[-1], course.way): course.refused for course in made.courses}
     assert ask.format("s3", "s1") in refused["s3", "initialise-from-s1"]
     assert "what clients did there is thrown away" in refused["s3", "initialise-from-s1"]
+    backwards = [why for (_, way), why in refused.items() if way.endswith("-backwards")]
+    assert backwards and not any("--way" in why for why in backwards)
     # A way that the model refuses, too, is not offered for the asking: it would be refused then as well.
     (course,) = (one for one in made.courses if (one.need, one.way) == ("REINIT_REQUIRED s1", "initialise-from-s3"))
     assert course.refused.endswith("the model throws away 1 change unsaved") and not course.unasked

@@ -106,7 +106,9 @@ def _compare(situation: Situation, one: Off) -> dict[str, str | None]:
         "those differences that are right",
         f"{one.server} claims the same changes as before, and its entries alone tell what was written there",
         f"initialise no server from {one.server} before that: what was changed and deleted there would be changed and deleted on "
-        f"it, too. To initialise {one.server} throws away what was written there",
+        f"it, too. To initialise {one.server} throws away what was written there. An entry that was added there has a unique ID "
+        f"of its own: repeat it only if {one.server} is initialised from that supplier right after, else both become a naming "
+        "conflict",
     )
 
 

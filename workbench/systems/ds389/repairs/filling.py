@@ -131,7 +131,8 @@ class Initialise:
     def backwards(self, view: View, link: Link) -> Draft:
         """The same in the wrong direction, to show on the model what it would do."""
         draft = self._draft(view, link, link.consumer or "")
-        return replace(draft, way=f"{draft.way}-backwards")
+        wrong = "it is the wrong direction" if draft.unasked else ""
+        return replace(draft, way=f"{draft.way}-backwards", refused=draft.refused or wrong, unasked="")
 
     def _draft(self, view: View, link: Link, server: str) -> Draft:
         suffix, source = view.suffix or "", link.supplier
