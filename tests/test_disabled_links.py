@@ -110,8 +110,8 @@ def test_what_no_link_can_bring_is_a_warning(tmp_path: Path) -> None:
     files["r.errors.log"] = files["d.errors.log"].replace("38904", "38905").replace("slapd-d", "slapd-r")
     found = diagnose(case_of(tmp_path, files))
     pending = of("PENDING_CHANGES", found["findings"])
-    assert [one["severity"] for one in pending] == ["warning"] * 3
-    assert all("no link leads from d or r to " in one["summary"] for one in pending)
+    assert [finding["severity"] for finding in pending] == ["warning"] * 3
+    assert all("no link leads from d or r to " in finding["summary"] for finding in pending)
     assert not found["stranded"]
 
 
@@ -123,8 +123,10 @@ def test_a_link_of_a_server_that_keeps_no_log_is_not_switched_on(kept: bool, tmp
         files["d.replica.ldif"] = replica(65535, elements(claims(r4=(0, 14))), flags=0)
         del files["d.changelog.ldif"]
     case = case_of(tmp_path, files)
-    for one in of("LINK_DISABLED", diagnose(case)["findings"]):
-        assert one["fix"][-1]["repair"].startswith("switch it on" if kept else "leave it off, and take it away if d is")
+    for finding in of("LINK_DISABLED", diagnose(case)["findings"]):
+        assert finding["fix"][-1]["repair"].startswith(
+            "switch it on" if kept else "leave it off, and take it away if d is"
+        )
     made = plan_for(case)
     assert bool([step for step in made.steps if step.repair == "enable"]) is kept
 

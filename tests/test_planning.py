@@ -487,7 +487,7 @@ COLLECTED: list[tuple[str, Callable[[Plan], Any], Any]] = [
     ("iv_missed_behind_ruv/during", lambda plan: [(row["server"], row["count"]) for row in plan.promise], [("s3", 12)]),
     (
         "v_dead_rid/dead_rid",
-        lambda plan: [one.way for one in plan.courses if not one.chosen],
+        lambda plan: [course.way for course in plan.courses if not course.chosen],
         ["clean", "clean-by-force"],
     ),
     ("base_hub/before", lambda plan: (plan.steps, plan.unmended), ((), 0)),

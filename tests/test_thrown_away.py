@@ -554,17 +554,22 @@ def test_what_a_source_took_in_the_second_in_which_it_filled_another_may_have_co
     assert verdicts(tmp_path, files)["s1"][0] == "present"
 
 
-def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
-    """Nobody has what s1 made and lost; what was saved of it was written again on s2, which waits for it by its vector."""
+def written_again(name: str, ruv: list[str]) -> dict[str, Any]:
+    """Nobody has what s1 made and lost of an entry; what was saved of it was written again on s2."""
     files = held_back()
-    name = "uid=v,ou=people"
     lost = ((10, "ADD"), (11, "MOD"))
     files["s1.access.log"] = "".join(answered(second, name, csn(second, 1), operation=what) for second, what in lost)
     files["s1.access.log"] += answered(40, "uid=u,ou=people", LATER)
     again = ((50, "ADD"), (51, "MOD"))
     files["s2.access.log"] += "".join(answered(second, name, csn(second, 2), operation=what) for second, what in again)
+    files |= {f"{server}.replica.ldif": replica(number, ruv) for number, server in ((1, "s1"), (2, "s2"))}
+    return files
+
+
+def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
+    """Nobody has what s1 made and lost; what was saved of it was written again on s2, which waits for it by its vector."""
     ruv = elements(claims(r1=(1, 5), r2=(1, 51)))
-    files |= {f"{one}.replica.ldif": replica(number, ruv) for number, one in ((1, "s1"), (2, "s2"))}
+    files = written_again("uid=v,ou=people", ruv)
     case = case_of(tmp_path, files)
     found = diagnose(case)
     assert not of("CHANGES_THROWN_AWAY", found["findings"])
@@ -575,16 +580,9 @@ def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
 
 def test_what_a_server_has_by_its_entries_is_not_taken_out_of_what_it_waits_for(tmp_path: Path) -> None:
     """s2 waits for one of the two changes and for a later one: its entries show the other one, which no count has."""
-    files = held_back()
-    name = "uid=v,ou=people"
-    lost = ((10, "ADD"), (11, "MOD"))
-    files["s1.access.log"] = "".join(answered(second, name, csn(second, 1), operation=what) for second, what in lost)
-    files["s1.access.log"] += answered(40, "uid=u,ou=people", LATER)
-    again = ((50, "ADD"), (51, "MOD"))
-    files["s2.access.log"] += "".join(answered(second, name, csn(second, 2), operation=what) for second, what in again)
     ruv = elements(claims(r1=(1, 5), r2=(1, 51)))
-    files |= {f"{one}.replica.ldif": replica(number, ruv) for number, one in ((1, "s1"), (2, "s2"))}
-    files["s2.entries.ldif"] = export(ruv, [entry(name, 17, f"description;vucsn-{LOST[1]}: x")])
+    files = written_again("uid=v,ou=people", ruv)
+    files["s2.entries.ldif"] = export(ruv, [entry("uid=v,ou=people", 17, f"description;vucsn-{LOST[1]}: x")])
     files["s2.errors.log"] = plain_line(0, "INFO - slapd_daemon - slapd started.")
     found = diagnose(case_of(tmp_path, files))
     assert {row["server"]: row["count"] for row in found["pending"]} == {"s2": 1}
