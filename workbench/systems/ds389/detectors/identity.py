@@ -309,23 +309,27 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _stop_cleaning(server: str, origin: str, suffix: str | None, live: Sequence[str]) -> dict[str, str | None]:
+def _abort(server: str, origin: str, suffix: str | None) -> str:
+    """The command that ends a task of cleaning."""
     words = ("repl-tasks", "abort-cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", origin)
+    return f"on {server}: `dsconf INSTANCE {shlex.join(words)}`"
+
+
+def _stop_cleaning(server: str, origin: str, suffix: str | None, live: Sequence[str]) -> dict[str, str | None]:
     return step(
-        f"end the task before it goes on, on {server}: `dsconf INSTANCE {shlex.join(words)}`",
+        f"end the task before it goes on, {_abort(server, origin, suffix)}",
         f"once it is cleaned, the other servers drop what {listed(live)} writes as replica ID {origin}",
         f"if {listed(live)} is meant to go, end its replication first and see that all servers have its changes",
     )
 
 
 def _let_it_end(server: str, origin: str, suffix: str | None) -> dict[str, str | None]:
-    words = ("repl-tasks", "abort-cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", origin)
     return step(
         "bring the server that it waits for online, or delete the agreement that leads to one that is gone; initialise one that "
         "is online and behind in this replica ID, if nothing brings it the rest",
         "without force the task waits until every direct, enabled agreement answers and covers the last CSN",
         "forcing it loses every change of the replica ID that a server still lacks; where a read-only server crashes at each "
-        f"start, end the task first, on {server}: `dsconf INSTANCE {shlex.join(words)}` ({CRASHES_REACHED})",
+        f"start, end the task first, {_abort(server, origin, suffix)} ({CRASHES_REACHED})",
     )
 
 
