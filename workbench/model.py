@@ -270,6 +270,8 @@ class System:
                   clause; None: nothing tells that
     filled_again  gives what tells whom a server fills as it starts: (situation) -> supplier and suffix -> the servers that have
                   changes alone, each with the code of the finding that says how to save them; None: no server does that
+    supplier_again  gives the command, in a clause, that makes a server a supplier again: (server, suffix, origin); None: roles
+                  do not change
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
 
@@ -318,6 +320,7 @@ class System:
     without_data: Callable[[], Callable[..., Mapping[tuple[str, str | None], bool]]] | None = None
     unrecorded: Callable[[], Callable[..., Mapping[tuple[str, str | None], str]]] | None = None
     filled_again: Callable[[], Callable[..., Mapping[tuple[str, str | None], Sequence[tuple[str, str]]]]] | None = None
+    supplier_again: Callable[[], Callable[..., str]] | None = None
     naming: Callable[[], Naming] | None = None
     link_failures: Callable[[], Callable[..., Mapping[Any, Any]]] | None = None
     kept_behind: Callable[[], Callable[..., str]] | None = None

@@ -108,6 +108,9 @@ def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions)
         first = rows.group_by("position").aggregate([("at", "min")]).to_pylist()
         # When it was filled is told in whole seconds, and a line of a log in fractions of one.
         mine = {row["position"] for row in first if row["at_min"] >= until[source.replica.server] + _SECOND}
+        if own := {origin for server, origin in evidence.former if server == source.replica.server}:
+            # Once it was no supplier any more it was sent what it had made before.
+            mine = {key for key in mine if evidence.system.origin_of(key) not in own}
         late = mine if late is None else late & mine
     return np.array([key in (late or ()) for key in keys], bool)
 

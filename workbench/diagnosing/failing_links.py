@@ -15,6 +15,7 @@ from workbench.diagnosing.behind_links import (
     told_of_anchor,
 )
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
+from workbench.diagnosing.former_suppliers import not_by_links, stranded_on
 from workbench.diagnosing.passing_over import brought_in_part, passed_over
 from workbench.diagnosing.restart_order import before_start, read_first, saved_first
 from workbench.diagnosing.without_record import no_record, without_record
@@ -368,6 +369,9 @@ def busy_step(situation: Situation, server: str, suffix: str | None) -> Mapping[
 
 def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
+    if former := stranded_on(situation, row):
+        it = "it" if row["count"] == 1 else "them"
+        return f"only {former} has {it}, as an origin that it is no more, and no session sends {it}"
     if (lost := row.get("lost") or 0) and not row.get("lost_by"):
         them = "all of them" if lost == row["count"] else f"{lost:,} of them"
         rest = {**row, "count": row["count"] - lost, "lost": 0}
@@ -400,6 +404,8 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
 
     A session passes over those that no log has, and they are missing for good then: these come first, and no way is made anew.
     """
+    if former := stranded_on(situation, row):
+        return (not_by_links(former),)
     system = situation.topology.system
     lost = row.get("lost") or 0
     gone = max(in_no_log(row) - lost, 0)

@@ -20,6 +20,7 @@ from workbench.diagnosing.failing_links import (
     passed_on,
     waits_behind,
 )
+from workbench.diagnosing.former_suppliers import supplier_again, was_maker
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.left_in_logs import LOG_ONLY
 from workbench.diagnosing.missed_in_logs import missed_of_copy, missed_of_stream
@@ -412,10 +413,27 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
             "STRANDED_CHANGE",
             "warning" if elsewhere else "error",
             f"{among}only {server} holds {counted(len(rows))} of origin {origin}, {rows[0]['position']} to "
-            f"{rows[-1]['position']}, and no session {'with another collected one ' if elsewhere else ''}will deliver them",
+            f"{rows[-1]['position']}{_made_once(situation, *key)}, and no session "
+            f"{'with another collected one ' if elsewhere else ''}will deliver them",
             **_of_changes(key, rows),
-            fix=(_kept_by_others(situation, server, rows) or _saved_first(situation, server),),
+            fix=_kept_or_saved(situation, server, rows),
         )
+
+
+def _made_once(situation: Situation, server: str, suffix: str | None, origin: str) -> str:
+    if not was_maker(situation, server, suffix, origin):
+        return ""
+    return f", which it made as a supplier; it makes none as origin {origin} any more"
+
+
+def _kept_or_saved(
+    situation: Situation, server: str, rows: Sequence[Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
+    if kept := _kept_by_others(situation, server, rows):
+        return (kept,)
+    saved = _saved_first(situation, server)
+    again = supplier_again(situation, server, rows)
+    return (again, {**saved, "repair": f"or {saved['repair']}"}) if again else (saved,)
 
 
 def _saved_first(situation: Situation, server: str) -> Mapping[str, Any]:

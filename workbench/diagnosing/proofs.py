@@ -341,7 +341,7 @@ class Proofs:
                 # The log was made anew right then: what it says to know, came with the data. Times do not count here: a
                 # change may be of the very second in which the initialisation began.
                 inside |= mine & self.up_to(some, marks[name])
-            elif any(supplier.origin == name for supplier in self.filled_by):
+            elif any(name == one.origin or (one.server, name) in self.evidence.former for one in self.filled_by):
                 inside |= mine & older
         for supplier in self.filled_by if (older & ~inside).any() else ():
             # What the supplier was itself initialised with, before it passed its data on.

@@ -22,7 +22,7 @@ from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import rows_at
 from workbench.fleet.told import Evidence
-from workbench.fleet.topology import Replica, Topology
+from workbench.fleet.topology import Replica
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND
 from workbench.rules.verdicts import MOMENTS_APART
 from workbench.tables import Numbers
@@ -99,7 +99,7 @@ class Waiting:
         self.shown, self.known, self.holders, self.found = evidence.shown, known, holders, found
         self.system, self._numbers, self._newest = evidence.system, evidence.numbers, evidence.newest
         self._claimed = {origin for one in holders for origin in one.replica.vector or one.seen}
-        self._former = _former_origins(self.shown, holders)
+        self._former = evidence.former
         for one in holders:
             if told := remembers(one.proofs):
                 found.remembers[one.replica.server, one.replica.suffix] = told
@@ -380,24 +380,3 @@ def vector_stands_still(proofs: Proofs) -> bool:
 
 def _last_closed(evidence: Evidence, server: str) -> datetime | None:
     return max(evidence.moments(server, {evidence.shown.proving.log_closed}), default=None)
-
-
-def _former_origins(shown: Topology, holders: Sequence[Holder]) -> set[tuple[str, str]]:
-    """(server, origin) of origins that no server has now, and at whose address, by any vector, a collected server listens.
-
-    So it is where a supplier was made a read-only consumer: it no longer claims what it made itself, and has it.
-    """
-    evidence = holders[0].proofs.evidence if holders else None
-    at = {
-        address: one.server
-        for one in (evidence.case.inputs if evidence else ())
-        if one.snapshot == shown.snapshot
-        for address in one.facts.get("addresses", {})
-    }
-    taken = {one.replica.origin for one in holders}
-    found = set()
-    for row in evidence.rows("vectors") if evidence and at else ():
-        server = at.get((row["url"] or "").partition("://")[2].strip("/").lower())
-        if server and row["kind"] == "server" and row["origin"] not in taken:
-            found.add((server, row["origin"]))
-    return found

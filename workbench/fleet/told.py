@@ -55,6 +55,11 @@ class Evidence:
         """Server -> when it was read, by its own clock."""
         return readings_began(self.case, self.shown)
 
+    @cached_property
+    def former(self) -> frozenset[tuple[str, str]]:
+        """(server, origin) of servers that made changes, and make none as that origin any more."""
+        return former_makers(self.case, self.shown, self.suffix)
+
     def parts(self, table: str, server: str | None = None, evidence: str | None = None) -> list[dict[str, Any]]:
         """The parts of a table, of one server or all, of one kind of evidence or all."""
         return [
@@ -307,3 +312,23 @@ def readings_began(case: Case, shown: Topology) -> dict[str, datetime]:
 
 
 _TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}
+
+
+def former_makers(case: Case, shown: Topology, suffix: str | None) -> frozenset[tuple[str, str]]:
+    """(server, origin) of origins that no server has now, and at whose address, by any vector, a collected server listens.
+
+    So it is where a supplier was made a hub or a read-only consumer: it made these changes, and has them, whatever it claims.
+    """
+    at = {
+        address: one.server
+        for one in case.inputs
+        if one.snapshot == shown.snapshot
+        for address in one.facts.get("addresses", {})
+    }
+    taken = {one.origin for one in shown.replicas if one.suffix == suffix}
+    found = set()
+    for row in case.arrow("vectors").to_pylist() if at else ():
+        server = at.get((row["url"] or "").partition("://")[2].strip("/").lower())
+        if server and row["kind"] == "server" and row["suffix"] in (None, suffix) and row["origin"] not in taken:
+            found.add((server, row["origin"]))
+    return frozenset(found)

@@ -101,6 +101,12 @@ def _link_failures() -> Callable[..., Any]:
     return link_failures
 
 
+def _supplier_again() -> Callable[..., str]:
+    from workbench.systems.ds389.logged.change_fixes import supplier_again
+
+    return supplier_again
+
+
 def _kept_behind() -> Callable[..., str]:
     from workbench.systems.ds389.logged.trim_risk import kept_behind
 
@@ -159,6 +165,7 @@ SYSTEM = System(
         "stopped": "the server stopped in good order",
         "disorderly_shutdown": "the server had not stopped in good order",
     },
+    supplier_again=_supplier_again,
     naming=_naming,
     link_failures=_link_failures,
     kept_behind=_kept_behind,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 
+from workbench.diagnosing.former_suppliers import was_maker
 from workbench.diagnosing.proofs import ANSWERED_BEFORE
 from workbench.fleet.told import readings_began
 from workbench.model import Finding, first_few, listed, step
@@ -54,6 +55,8 @@ def answered_not_applied(situation: Situation) -> Iterator[Finding]:
         if not (late and name) and len({row["at"] for row in rows}) < _AGAIN:
             continue
         name = name if late else None  # what came while the server was read, its entries need not show
+        if not name and was_maker(situation, sent.consumer, sent.suffix, sent.origin):
+            continue  # it made the change itself, and its vector stands still since it is no supplier any more
         what = f"the {last['operation'] or 'change'} {show(sent.position)} of {last['target'] or 'an entry'}"
         still = f" and still has {name}" if name else ", and its RUV does not cover it"
         yield Finding(

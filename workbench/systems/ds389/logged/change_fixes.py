@@ -16,6 +16,21 @@ def run(server: str, *words: str) -> str:
     return f"on {server}: `dsconf INSTANCE {shlex.join(words)}`"
 
 
+def supplier_again(server: str, suffix: str | None, replica_id: str) -> str:
+    """The command that makes a hub or a read-only consumer a supplier."""
+    words = (
+        "replication",
+        "promote",
+        "--suffix",
+        suffix or "SUFFIX",
+        "--newrole",
+        "supplier",
+        "--replica-id",
+        replica_id,
+    )
+    return run(server, *words)
+
+
 def writable_again(server: str, suffix: str) -> dict[str, str | None]:
     """What mends a server that refuses all changes as one with a read-only backend does."""
     return step(

@@ -30,10 +30,12 @@ from workbench.rules.link_failures import (
 from workbench.systems.ds389.logged.change_fixes import (
     make_room,
     run,
+    supplier_again,
     take_the_change,
     take_the_schema,
     writable_again,
 )
+from workbench.systems.ds389.logged.hubs import of_mistaken
 from workbench.systems.ds389.logged.read_only_suppliers import of_read_only
 
 Fix = Mapping[str, str | None]
@@ -71,6 +73,8 @@ class Agreement:
     fed_by      the other servers with a changelog whose agreements to the consumer are on and do not fail
     led_to      another server with a changelog has an agreement to the consumer that is on, though it may fail
     makes_all   no other server than the consumer makes changes
+    mistaken    the supplier is a hub, and the consumer takes it for itself
+    was         the replica ID with which that hub made changes once; empty: none is known
     consumer_writes  the consumer makes changes itself
     """
 
@@ -105,6 +109,8 @@ class Agreement:
     led_to: bool = False
     plain_port: bool = False
     encrypted_port: str = ""
+    mistaken: bool = False
+    was: str = ""
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -130,6 +136,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
     }.get(reason, _look)
     if link.itself:
         return _to_itself(link)
+    if link.mistaken:
+        return _of_hub(link)
     if link.reads_only:
         return _of_consumer(link)
     if link.refused is not None and reason == REFUSED:
@@ -202,6 +210,12 @@ def _of_consumer(link: Agreement) -> tuple[Fix, ...]:
     promote = run(link.supplier, "replication", "promote", "--suffix", link.suffix, "--newrole", "hub")
     delete = run(link.supplier, "repl-agmt", "delete", "--suffix", link.suffix, link.name)
     return of_read_only(link, promote, delete, initialise(link.supplier, link.suffix, link.name))
+
+
+def _of_hub(link: Agreement) -> tuple[Fix, ...]:
+    delete = run(link.supplier, "repl-agmt", "delete", "--suffix", link.suffix, link.name)
+    promote = supplier_again(link.supplier, link.suffix, link.was or "ID")
+    return of_mistaken(link, promote, start_again(link), delete)
 
 
 def _to_itself(link: Agreement) -> tuple[Fix, ...]:

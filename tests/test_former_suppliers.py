@@ -1,0 +1,97 @@
+"""A supplier that was made a hub before it had sent all that it made: its vector ends before that, its log has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from detector_samples import findings, listening, of, status, with_status
+from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
+
+from workbench import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+
+Files = dict[str, Any]
+MADE = [csn(second, 3) for second in range(10)]
+
+
+def demoted(*, logged: int = 10, taken_for: int = 1, sent: int = 5, own: int = 65535) -> Files:
+    """s3 made ten changes as origin 3, sent `sent` of them, and is a hub now, whose log has `logged`.
+
+    taken_for  whose element stands first in its RUV
+    """
+    title = listening("s3")["s3.errors.log"].replace("localhost:", "localhost.localdomain:")
+    files: Files = {"s3.errors.log": title}
+    both = claims(r1=(0, 1), r2=(0, 1))
+    others = [csn(second, rid) for rid in (1, 2) for second in (0, 1)]
+    for rid in (1, 2):
+        vector = elements({**both, **claims(r3=(0, sent - 1))})
+        files[f"s{rid}.replica.ldif"] = replica(rid, vector)
+        files[f"s{rid}.changelog.ldif"] = changelog([*others, *MADE[:sent]], own_entries=True)
+        files[f"s{rid}.agreements.ldif"] = agreement(f"s{rid}-to-s{3 - rid}", 38903 - rid) + agreement(
+            f"s{rid}-to-s3", 38903
+        )
+    first, second = (taken_for, 3 - taken_for)
+    vector = elements(claims(**{f"r{first}": (0, 1), f"r{second}": (0, 1), "r3": (0, sent - 2)}))
+    files["s3.replica.ldif"] = replica(own, vector)
+    files["s3.changelog.ldif"] = changelog([*others, *MADE[:logged]], own_entries=True)
+    told = status(11, "Unable to acquire replica: the replica has the same Replica ID as this one", "red", 5, 6)
+    files["s3.agreements.ldif"] = with_status(agreement("s3-to-s1", 38901), told) + agreement("s3-to-s2", 38902)
+    return files
+
+
+def test_what_a_hub_made_before_is_brought_by_the_role_that_it_had(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, demoted()))
+    (stranded,) = of("STRANDED_CHANGE", found["findings"])
+    assert "only s3 holds 5 changes of origin 3" in stranded["summary"]
+    assert "it makes none as origin 3 any more" in stranded["summary"]
+    again, saved = stranded["fix"]
+    assert "--newrole supplier --replica-id 3" in again["repair"] and "then make a change on it" in again["repair"]
+    assert saved["repair"].startswith("or save them")
+    waiting = of("PENDING_CHANGES", found["findings"])
+    assert {one["server"] for one in waiting} == {"s1", "s2"}
+    for one in waiting:
+        assert one["fix"][0]["repair"] == "do what STRANDED_CHANGE says of s3"
+        assert "only s3 has them, as an origin that it is no more" in one["summary"]
+    assert headline(found).startswith("5 are stranded on s3; ")
+
+
+def test_a_supplier_takes_a_hub_for_itself_by_the_first_element_of_its_ruv(tmp_path: Path) -> None:
+    (failing,) = of("LINK_FAILING", findings(tmp_path, demoted()))
+    assert "s1 takes s3 for itself (code 11)" in failing["summary"]
+    assert "was the supplier with replica ID 3 once" in failing["summary"]
+    supplier, start, delete = failing["fix"]
+    assert "--newrole supplier --replica-id 3" in supplier["repair"]
+    assert "poke" in start["repair"]
+    assert "repl-agmt delete" in delete["repair"] and "s2 feeds s1, too" in delete["why"]
+    assert "first do what STRANDED_CHANGE says of s3" in delete["caution"]
+
+
+def test_an_answer_of_before_is_told_as_one(tmp_path: Path) -> None:
+    """The element of s2 stands first: s1 would let s3 in now."""
+    (failing,) = of("LINK_FAILING", findings(tmp_path, demoted(taken_for=2)))
+    assert "its own entry shows another one; it was changed since" in failing["summary"]
+    assert "--newrole" not in str(failing["fix"]) and "poke" in failing["fix"][-1]["repair"]
+
+
+def test_a_log_that_lacks_what_others_have_seen_brings_nothing(tmp_path: Path) -> None:
+    """The log of s3 begins behind what s1 and s2 have seen of origin 3: no session could begin there."""
+    files = demoted()
+    others = [csn(second, rid) for rid in (1, 2) for second in (0, 1)]
+    files["s3.changelog.ldif"] = changelog([*others, *MADE[6:]], own_entries=True)
+    for one in of("STRANDED_CHANGE", findings(tmp_path, files)):
+        assert all("--newrole supplier" not in step["repair"] for step in one["fix"])
+
+
+def test_a_hub_that_made_nothing_is_given_an_id_of_its_own(tmp_path: Path) -> None:
+    files = demoted(sent=10)
+    for rid in (1, 2):
+        files[f"s{rid}.replica.ldif"] = replica(rid, elements(claims(r1=(0, 1), r2=(0, 1))))
+        files[f"s{rid}.changelog.ldif"] = changelog([csn(at, of_) for of_ in (1, 2) for at in (0, 1)], own_entries=True)
+    files["s3.replica.ldif"] = replica(65535, elements(claims(r1=(0, 1), r2=(0, 1))))
+    files["s3.changelog.ldif"] = files["s1.changelog.ldif"]
+    (failing,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert "once" not in failing["summary"].partition(";")[0]
+    supplier, _, delete = failing["fix"]
+    assert "--newrole supplier --replica-id ID" in supplier["repair"]
+    assert delete["caution"] is None

@@ -1,0 +1,71 @@
+"""Hubs that a supplier takes for itself, and turns away with code 11.
+
+A server that is asked for a session compares its own replica ID with the first element of the RUV that it is sent. A supplier's
+own element stands first there; a hub has none of its own.
+
+    c was a supplier and was made a hub: the element of a stands first in its RUV, and a turns it away; b does not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from workbench.fleet.told import former_makers
+from workbench.model import listed, step
+
+if TYPE_CHECKING:
+    from workbench.cases.case import Case
+    from workbench.fleet.topology import Link, Replica, Topology
+    from workbench.systems.ds389.logged.link_fixes import Agreement
+
+AS_HUB = "its supplier is a hub"
+
+
+def stands_first(supplier: Replica, consumer: Replica) -> bool:
+    """True if the supplier makes no changes, and the first element of its RUV is that of the consumer."""
+    return supplier.origin is None and bool(consumer.origin) and next(iter(supplier.vector), None) == consumer.origin
+
+
+def once_of(case: Case, shown: Topology, link: Link) -> str:
+    """The replica ID with which the supplier of a link made changes once; empty if none, or more than one, is known."""
+    known = {origin for server, origin in former_makers(case, shown, link.suffix) if server == link.supplier}
+    return known.pop() if len(known) == 1 else ""
+
+
+def mistaken_says(link: Link, code: int, was: str) -> str:
+    """The failure in words."""
+    once = f", and was the supplier with replica ID {was} once" if was else ""
+    return (
+        f"{link.consumer} takes {link.supplier} for itself (code {code}): {link.supplier} is a hub{once}, and the first element "
+        f"of its RUV is that of {link.consumer}"
+    )
+
+
+def of_mistaken(
+    link: Agreement, promote: str, again: Mapping[str, str | None], delete: str
+) -> tuple[Mapping[str, str | None], ...]:
+    """What mends such an agreement, with the commands."""
+    why = (
+        f"a server compares its replica ID with the first element of the RUV that it is sent; with an ID of its own the element "
+        f"of {link.supplier} stands first there"
+    )
+    if link.was:
+        supplier = step(
+            f"make {link.supplier} a supplier again, with the replica ID that it had, {promote}",
+            why,
+            f"only if replica ID {link.was} was neither cleaned since nor given to another server",
+        )
+    else:
+        supplier = step(
+            f"if {link.consumer} is to get changes from {link.supplier}, make that a supplier, {promote}", why
+        )
+    if not link.fed_by:
+        return (supplier, again)
+    feed = f"{listed(link.fed_by)} feed{'s' * (len(link.fed_by) == 1)} {link.consumer}, too"
+    keep = step(
+        f"or, if {link.supplier} is to stay a hub, delete the agreement, {delete}",
+        f"a hub makes no changes, and {feed}",
+        f"first do what STRANDED_CHANGE says of {link.supplier}, if anything" if link.was else None,
+    )
+    return (supplier, again, keep)
