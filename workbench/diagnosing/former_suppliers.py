@@ -23,7 +23,12 @@ Row = Mapping[str, Any]
 
 def was_maker(situation: Situation, server: str, suffix: str | None, origin: str) -> bool:
     """True if a server made changes of an origin once, and no server does now."""
-    return (server, origin) in former_makers(situation.case, situation.topology, suffix)
+    return (server, origin) in situation.once(_makers).get(suffix, ())
+
+
+def _makers(situation: Situation) -> Mapping[str | None, frozenset[tuple[str, str]]]:
+    suffixes = {one.suffix for one in situation.topology.replicas}
+    return {suffix: former_makers(situation.case, situation.topology, suffix) for suffix in suffixes}
 
 
 def stranded_on(situation: Situation, row: Row) -> str | None:
