@@ -13,6 +13,8 @@ from mesh_samples import case_of
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.rules.link_failures import NO_SUCH_REPLICA
+from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
 from workbench.systems.ds389.repairs.sources import locked_login
 from workbench.systems.ds389.rules.link_reasons import LOCKED
 
@@ -93,3 +95,9 @@ def test_a_consumer_that_listens_elsewhere_alone_is_said_to(tmp_path: Path) -> N
         one = failing(tmp_path / host, files | {"s2.replica.ldif": files["s2.replica.ldif"] + more})
         assert (where in one["summary"]) is told
         assert ("config delete nsslapd-listenhost" in one["fix"][0]["repair"]) is told
+
+
+def test_what_starts_a_stopped_agreement_again_is_said_once() -> None:
+    """The consumer replicates the suffix by now: to start the agreement again is all that its cause and its stop need."""
+    (step,) = fixes_of(NO_SUCH_REPLICA, Agreement("to-s2", "s1", "s2", "dc=x", "s2:389", replicates=True, stopped=True))
+    assert str(step["repair"]).startswith("start the agreement again")

@@ -87,7 +87,12 @@ def test_what_was_written_while_replication_was_off_is_told_and_spread_by_no_ste
     assert f"2 operations without a CSN (uid=u0,{SUFFIX}; uid=u1,{SUFFIX})" in off["summary"]
     assert "2 operations of clients on s3 went unrecorded while replication was off there" in headline(found)
     for one in of("REINIT_REQUIRED", found["findings"]):
-        assert one["fix"][0]["repair"].startswith("collect with the entries (`workbench collect --entries`) before")
+        assert one["fix"][0]["repair"] == (
+            "do what REPLICATION_WAS_OFF says of s3; then save 1 change from the changelog of s3, initialise s3 from another "
+            "server, and write it again"
+        )
+        assert one["fix"][0]["caution"].startswith(f"do not initialise {one['server']} from s3")
+    assert off["fix"][0]["repair"].startswith("collect with the entries (`workbench collect --entries`)")
     planned = plan(case)
     assert not [step for step in planned.steps if step.repair == "initialise"]
     refused = [course.refused for course in planned.courses if course.way == "initialise-from-s3"]
@@ -398,3 +403,38 @@ def test_no_server_is_filled_from_there_although_its_entries_were_collected(tmp_
     assert "what clients did there comes to s1, too" in course.unasked
     asked = plan(case, only=["s1"], ways=["initialise-from-s3"])
     assert [step.repair for step in asked.steps][:1] == ["initialise"]
+
+
+def repeated() -> Files:
+    """s3 took one entry and a value unrecorded; both were written again on s1, so the entry has two unique IDs by now."""
+    files = off_and_on(switched())
+    anna = entry("uid=anna", 1)
+    there = f"dn: uid=new,{SUFFIX}\nobjectClass: person\nnsUniqueId: 9-9-9-9\n\n"
+    again = entry("uid=new", 4).replace(csn(1, 1), csn(9, 1))
+    renamed = again.replace("dn: uid=new", "dn: nsuniqueid=4-4-4-4+uid=new")
+    vector = elements(claims(r1=(0, 9), r2=(0, 0), r3=(1, 3)))
+    for name in ("s1", "s2"):
+        files[f"{name}.entries.ldif"] = export(vector, [anna, again])
+    files["s3.entries.ldif"] = export(elements(claims(r1=(0, 9), r2=(0, 0), r3=(1, 30))), [anna, there, renamed])
+    return files
+
+
+def test_an_entry_of_the_same_name_is_told_as_another_one(tmp_path: Path) -> None:
+    found = findings(tmp_path, repeated())
+    (open_,) = (one for one in of("ENTRIES_DIFFER", found) if one["server"] is None)
+    says = f"1 entry is not on all of them (uid=new,{SUFFIX} (on s3 only, and another one of that name on s1 and s2))"
+    assert says in open_["summary"]
+    assert open_["fix"][0]["repair"] == "do what REPLICATION_WAS_OFF says of s3 first"
+
+
+def test_a_way_to_fill_it_is_shown_although_it_lacks_no_change(tmp_path: Path) -> None:
+    """What clients did there is repeated by hand: then the server is filled, by whoever asks for it."""
+    case = case_of(tmp_path, repeated())
+    assert not diagnose(case)["missing"]
+    made = plan(case)
+    assert not made.steps
+    courses = [one for one in made.courses if one.need == "REPLICATION_WAS_OFF s3"]
+    assert courses[0].unasked.endswith("then plan with --for s3 --way initialise-from-s1")
+    asked = plan(case, only=["s3"], ways=["initialise-from-s1"])
+    assert [(one.repair, one.server) for one in asked.steps] == [("save", "s3"), ("initialise", "s3")]
+    assert not [line for line in asked.left if line.startswith("REPLICATION_WAS_OFF")]

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 _NAMED = 3
 """Entries that a sentence names."""
 
-_MISSING, _LEFT, _VALUES, _NAME = "missing", "not deleted", "values", "name"
+_MISSING, _LEFT, _VALUES, _NAME, _SOME = "missing", "not deleted", "values", "name", "on some"
 _SAYS = {
+    _SOME: ("entry is not on all of them", "entries are not on all of them"),
     _MISSING: ("entry is missing there", "entries are missing there"),
     _LEFT: ("entry is still there although it was deleted", "entries are still there although they were deleted"),
     _VALUES: ("entry has other values", "entries have other values"),
@@ -161,6 +162,7 @@ def _open(situation: Situation, contents: Contents, differences: Sequence[Differ
         evidence=first_few(_row(contents, one, server) for one in differences for server in one.servers),
         root=root,
         fix=(
+            *(first for server in servers for first in clients_first(situation, server, contents.suffix)),
             step(
                 "compare these entries (the page Entries of `workbench lab` shows both sides), find out which data is right, and "
                 "write it once more on a server that has it",
@@ -229,11 +231,15 @@ def _told(contents: Contents, differences: Sequence[Difference], servers: Sequen
     kinds: dict[str, dict[str, tuple[str, set[str]]]] = {}
     for one in differences:
         mine = [server for server in one.servers if server in servers]
-        _, names = kinds.setdefault(_kind(contents, one, mine), {}).setdefault(one.entry, (one.target, set()))
+        kind = _kind(contents, one, mine) if one.attribute or one.others else _SOME
+        _, names = kinds.setdefault(kind, {}).setdefault(one.entry, (one.target, set()))
         names.update({one.attribute} - {"", "dn"})
         if not one.attribute and not one.others:
             there = [name for name, held in sorted(contents.held[one.entry].items()) if held.status == LIVE]
-            names.add(f"on {listed(there)} only")
+            namesakes = sorted(_namesakes(contents, one) - {*there})
+            names.add(
+                f"on {listed(there)} only{f', and another one of that name on {listed(namesakes)}' if namesakes else ''}"
+            )
     said = []
     for kind, says in _SAYS.items():
         if entries := sorted(kinds.get(kind, {}).values(), key=lambda entry: entry[0]):
@@ -241,6 +247,17 @@ def _told(contents: Contents, differences: Sequence[Difference], servers: Sequen
             more = ["…"] if len(entries) > _NAMED else []
             said.append(f"{counted(len(entries), *says)} ({'; '.join([*few, *more])})")
     return ", ".join(said)
+
+
+def _namesakes(contents: Contents, one: Difference) -> set[str]:
+    """The servers on which another entry has the name of an entry: it was added there, too, and has a unique ID of its own."""
+    return {
+        server
+        for entry, held in contents.held.items()
+        if entry != one.entry
+        for server, there in held.items()
+        if there.status == LIVE and name_of(there.target) == name_of(one.target)
+    }
 
 
 def _cut(contents: Contents) -> str:

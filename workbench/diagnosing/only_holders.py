@@ -27,6 +27,7 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
     if {"missing", "stranded", "pending"} & found.cut().keys():
         return None
     lacking = {row["server"] for row in found.missing if row["suffix"] == suffix}
+    unrecorded = {server for server, of in situation.unrecorded if of == suffix}
     waits = [
         row
         for row in found.pending
@@ -35,7 +36,7 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
     if not waits or not all(row.get("counted", True) for row in waits):
         return None
     typed = situation.topology.system.typed
-    for holder in sorted(lacking - {consumer}):
+    for holder in sorted((lacking | unrecorded) - {consumer}):
         mine = [
             (row["origin"], typed(row["position"]) or "")
             for row in found.stranded
@@ -56,6 +57,13 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
             saved = f"save {counted(count - unlogged)} from the changelog of {holder}"
             if unlogged:
                 saved += f" and from its entries what {counted(unlogged)} made that no log has"
+            if holder not in lacking:
+                return step(
+                    f"do what REPLICATION_WAS_OFF says of {holder}; then {saved}, initialise {holder} from another server, and "
+                    f"write {them} again",
+                    f"no other collected server has {them}, and {situation.unrecorded[holder, suffix]}",
+                    f"do not initialise {consumer} from {holder}: what clients did there would come to {consumer}, too",
+                )
             return step(
                 f"{saved}, initialise {holder} from a server that has what {holder} lacks, then write {them} again",
                 f"no other collected server has {them}, and {holder} lacks changes itself that others have (MISSED_CHANGE)",

@@ -45,7 +45,10 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         whole = [row for row in whole if row["supplier"] not in doubted]
         best = max(whole, key=lambda row: (bool(row["link"]), row["supplier"]), default=None)
         source = f"{best['supplier']}, or from " if best else ""
-        behind = _source_behind(situation, one, best["supplier"]) if best else None
+        again = write_again_first(situation, one.server, one.suffix) or keep_only_holder(
+            situation, one.server, one.suffix
+        )
+        behind = _source_behind(situation, one, best["supplier"]) if best and not again else None
         count = sum(row["count"] for row in waits)
         unread = situation.not_collected(one.suffix)
         log = "no collected log" if unread else "no server's log"
@@ -63,8 +66,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 *([_read_first(situation, unread, one.suffix)] if unread else []),
                 *(_entries_first(situation, one, name, open_[name]) for name in doubted[:1]),
                 *([behind] if behind else []),
-                write_again_first(situation, one.server, one.suffix)
-                or keep_only_holder(situation, one.server, one.suffix)
+                again
                 or _filled_by_nobody(situation, one)
                 or (_compared_first(one, off) if off and not best else None)
                 or (None if best or doubted else _mended_first(situation, one, lacking))

@@ -153,7 +153,10 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
     if link.stopped and link.answered != DUPLICATE_ID and reason in (REFUSED, UNREACHABLE, UNKNOWN):
         return (_restart(link),)
     fixes = made(link)
-    fixes = (*fixes, _restart(link)) if link.stopped and start_again(link) not in fixes else fixes
+    if link.stopped and not {one["repair"] for one in (start_again(link), _restart(link))} & {
+        one["repair"] for one in fixes
+    }:
+        fixes = (*fixes, _restart(link))
     return (*fixes, _fill_again(link, link.unfilled)) if link.unfilled and made not in _FILLING else fixes
 
 

@@ -14,7 +14,7 @@ from workbench.repairs.obstacles import EMPTY
 from workbench.repairs.plans import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Recreate, Rewrite, healed
-from workbench.systems.ds389.repairs.differing import WriteLacked, also
+from workbench.systems.ds389.repairs.differing import REPLICATION_WAS_OFF, WriteLacked, also
 from workbench.systems.ds389.repairs.filling import Clean, Initialise
 from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake, comes_first
 from workbench.systems.ds389.repairs.refused import (
@@ -50,7 +50,15 @@ _WAITING = ("NEVER_CONTACTED", "STALLED_BUT_GREEN")
 
 _ANCHOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
 _MENDS = {
-    "initialise": (*_ANCHOR, *_WAITING, ROLLED_BACK, "OWN_CHANGES_HIDDEN", "VECTOR_AHEAD_OF_LOG", "ENTRIES_DIFFER"),
+    "initialise": (
+        *_ANCHOR,
+        *_WAITING,
+        ROLLED_BACK,
+        "OWN_CHANGES_HIDDEN",
+        "VECTOR_AHEAD_OF_LOG",
+        "ENTRIES_DIFFER",
+        REPLICATION_WAS_OFF,
+    ),
     "temporary-agreement": _ANCHOR,
     "wake": (*_ANCHOR, *_WAITING),
     "rescue": (ROLLED_BACK, *_WAITING),

@@ -25,11 +25,18 @@ from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 if TYPE_CHECKING:
     from workbench.rules.mending import Model
 
+REPLICATION_WAS_OFF = "REPLICATION_WAS_OFF"
+
 
 def also(view: View, model: Model) -> Iterator[Need]:
-    """The servers whose entries lack values that others have, as far as writing these once more throws nothing away."""
+    """The servers whose entries lack values that others have, as far as writing these once more throws nothing away.
+
+    And those that took changes without recording them, until they are filled: what clients did there is repeated by hand.
+    """
     for server in model.servers:
-        if any(not mended(model, server, one) for one in _lacking(view, server)):
+        if (server, view.suffix) in view.situation.unrecorded and model.servers[server].source is None:
+            yield Need(REPLICATION_WAS_OFF, view.suffix, server)
+        elif any(not mended(model, server, one) for one in _lacking(view, server)):
             yield Need(ENTRIES_DIFFER, view.suffix, server)
 
 

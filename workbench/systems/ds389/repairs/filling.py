@@ -30,6 +30,7 @@ from workbench.systems.ds389.native import (
     replica_dn,
     stamp,
 )
+from workbench.systems.ds389.repairs.differing import REPLICATION_WAS_OFF
 from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
@@ -62,7 +63,11 @@ class Initialise:
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """For whatever a server lacks; from every server with an agreement to it, the most complete data first."""
-        if need.server is None or not need.lacks or (need.code == ROLLED_BACK and not links_to(view, need.server)):
+        if (
+            need.server is None
+            or not (need.lacks or need.code == REPLICATION_WAS_OFF)
+            or (need.code == ROLLED_BACK and not links_to(view, need.server))
+        ):
             return
         holds = {one.name: len(one.holds) for one in view.model.servers.values()}
         # A server that keeps no log sends nothing, all of its data neither.
