@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from detector_samples import stamp
 from entry_samples import answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
@@ -499,3 +500,37 @@ def test_the_mark_that_a_child_leaves_in_its_revived_parent_is_not_the_child(tmp
     found = diagnose(case_of(tmp_path, files))
     assert not found["missing"]
     assert "ENTRIES_DIFFER" in {finding["code"] for finding in found["findings"]}
+
+
+def test_a_value_in_the_entry_of_another_change_is_wrong_where_it_stands(tmp_path: Path) -> None:
+    """Seen on 3.1.2: s3 put what a change of uid=b says into ou=sub, as a damaged cache of names led there."""
+    made, spoilt = csn(8, 1), f"title;vucsn-{csn(8, 1)}: by a"
+    later = entry("uid=b", 2, f"title;vucsn-{csn(9, 1)}: later")
+    entries = {name: [entry("ou=sub", 7), later] for name in ("s1", "s2")}
+    entries["s3"] = [entry("ou=sub", 7, spoilt), later]
+    logs = dict.fromkeys(entries, logged(made, 2, "uid=b", "replace: title\ntitle: by a\n-\n", "modify"))
+    found = diagnose(case_of(tmp_path, mesh({"r1": (1, 9), "r2": (1, 2)}, entries, logs)))
+    assert not found["missing"]
+    (differs,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
+    assert differs["server"] == "s3" and f"1 entry has other values (ou=sub,{SUFFIX} (title))" in differs["summary"]
+
+
+@pytest.mark.parametrize(("started", "expected"), [(2, "present"), (12, "missing")])
+def test_what_a_maker_that_ran_on_has_the_same_entry_elsewhere_has_too(
+    started: int, expected: str, tmp_path: Path
+) -> None:
+    """A result names no attribute; but who was not started since lost nothing of what it answered."""
+    files = more(crashed(), f"mail;vucsn-{csn(1, 1)}: old@example.com\n")
+    files["s2.errors.log"] = f"{stamp(started)} - INFO - main - 389-Directory/3.1.2 B2025.016.1616 starting up\n"
+    assert verdict(tmp_path, files)[0] == expected
+
+
+def test_two_entries_of_one_name_on_one_server_are_its_cache(tmp_path: Path) -> None:
+    """Seen on 3.1.2: filled while it ran, s1 answered for uid=b under the name of ou=sub, until it was restarted."""
+    right = [entry("ou=sub", 7), entry("uid=b", 2)]
+    wrong = [right[0], right[1].replace("dn: uid=b,", "dn: ou=sub,")]
+    found = diagnose(case_of(tmp_path, mesh({"r1": (1, 9), "r2": (1, 2)}, {"s1": wrong, "s2": right, "s3": right}, {})))
+    (differs,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
+    assert f"(uid=b,{SUFFIX} as ou=sub,{SUFFIX})" in differs["summary"]
+    (step,) = differs["fix"]
+    assert step["repair"].startswith("restart s1, collect again") and step["caution"].startswith("rename nothing")

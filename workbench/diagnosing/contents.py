@@ -296,13 +296,19 @@ class Contents:
             )
             for entry, held in self.held.items()
         }
-        carried = self._carried({lack.position for made in told_of.values() for lack in made.lacks if lack.attribute})
+        positions = {lack.position for made in told_of.values() for lack in made.lacks if lack.attribute}
+        carried, recorded = self._carried(positions), self._recorded(positions)
         for entry, made in told_of.items():
             held = self.held[entry]
             target = min((one.target for one in held.values() if one.status == LIVE), default="")
             told: dict[tuple[str, str], set[str]] = {}
             unlike = {*made.unlike}
             for lack in made.lacks:
+                if entry not in recorded.get(lack.position, {entry}):
+                    # A change of another entry: whoever shows it in this one is wrong, not who does not.
+                    spoilt = (name for name, there in held.items() if lack.position in there.positions(lack.attribute))
+                    unlike.add(Unlike(tuple(sorted(spoilt)), lack.attribute))
+                    continue
                 # What stands in another entry there came: a child that revives its parent leaves its mark in both.
                 came = bool(lack.attribute and carried.get((lack.server, lack.position), set()) - {entry})
                 if came or not self._lacks_it(held[lack.server], lack):
@@ -326,6 +332,17 @@ class Contents:
             for row in rows_where(export.parts, ["position", "entry"], where).to_pylist():
                 found.setdefault((server, row["position"]), set()).add(row["entry"])
         return found
+
+    def _recorded(self, positions: set[str]) -> dict[str, set[str]]:
+        """Position -> the entries that the logs name for its change, where they have it."""
+        system, numbers = self.evidence.system, self.evidence.numbers
+        of = {one: system.change_of(one) for one in positions if system.origin_of(one) in numbers}
+        some, named = of_keys(system, sorted({*of.values()}), numbers), dict[str, set[str]]()
+        for log in (one.log for one in self.alike.replicas if one.log and of):
+            for key, row in self._changes(some, log):
+                if row["entry"]:
+                    named.setdefault(key, set()).add(row["entry"])
+        return {one: named[key] for one, key in of.items() if key in named}
 
     def _lacks_it(self, held: Held, lack: Lack) -> bool:
         """False where no vector tells of the change, or where it made an entry that is there: then only a value is lacking."""

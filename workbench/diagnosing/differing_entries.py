@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
 from workbench.diagnosing.fractional import alike_first
+from workbench.diagnosing.one_name_twice import restart_first, shown_twice, told_of_twice
 from workbench.diagnosing.repair_sources import a_supplier, sources_for_writing, sources_that_fill
 from workbench.diagnosing.shown_by_entries import clients_first
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
@@ -93,19 +94,22 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     entries = {one.entry for one in differences}
     them = "that" if len(others) == len(entries) == 1 else "those"
     root = f"{counted(len(entries), 'entry', 'entries')} of {server} {_differ(entries)} from {them} of {listed(others)}"
+    twice = shown_twice(contents, server, differences)
     write = _again(situation, contents, differences, server, writer, others[0])
     own = f"if the data of {server} is the right one, write it there as ordinary changes instead"
     return Finding(
         "ENTRIES_DIFFER",
         "error" if any(_lost(contents, server, one) for one in differences) else "warning",
         f"{root}, although the vector of {server} covers what the others show: "
-        f"{_told(contents, differences, [server])}{_cut(contents)}",
+        f"{_told(contents, differences, [server])}{told_of_twice(contents, server, twice) if twice else ''}{_cut(contents)}",
         server=server,
         suffix=contents.suffix,
         items=tuple(sorted({one.position for one in differences if one.position}))[:ITEMS_SHOWN],
         evidence=first_few(_row(contents, one, server) for one in differences),
         root=root,
-        fix=(
+        fix=(restart_first(server),)
+        if twice
+        else (
             *alike_first(situation, server, contents.suffix),
             *clients_first(situation, server, contents.suffix),
             step(

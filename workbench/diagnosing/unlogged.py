@@ -144,9 +144,10 @@ class Unlogged:
     def _written_over(self, named: Mapping[str, _Named]) -> set[str]:
         """Of changes that only results of operations name, those whose effect nothing can lack any more.
 
-        Their entry is the same on all servers. Nobody tells which attributes the change touched: so all that a client may have
-        changed in the entry was replaced since. Of a server that was killed after its answer, and whose log alone lost it,
-        it is enough that something was: its data had the change, and no trace of it but what replaced it.
+        Their entry is the same on all servers. Where the maker has run since, it lost nothing of what it made, so nothing of it
+        can be lacking in the same entry. Elsewhere nobody tells which attributes the change touched: so all that a client
+        may have changed in the entry was replaced since. Of a server that was killed after its answer, and whose log alone lost
+        it, it is enough that something was: its data had the change, and no trace of it but what replaced it.
         """
         asked: dict[str, dict[str, str]] = {}
         for key, one in named.items():
@@ -157,9 +158,13 @@ class Unlogged:
             bearing = self._bearing(self._makers[origin].server, {*names.values()})
             replaced = self._replaced({entry for entry, _ in bearing.values()})
             some_of: set[str] = set()
+            starts = self._evidence.moments(self._makers[origin].server, {self.contents.proving.started})
             for key, name in names.items():
                 entry, since = bearing.get(name, ("", None))
                 if not entry or not self.contents.same(entry) or (since or "") > key:
+                    continue
+                if starts and (made := self._system.moment(key)) and made > starts[-1]:
+                    found.add(key)
                     continue
                 naming = {part.partition("=")[0].strip() for part in name.split(",")[0].split("+")}
                 later = [
