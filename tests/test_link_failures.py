@@ -572,3 +572,16 @@ def test_a_failing_link_brings_nothing_that_its_supplier_lacks(reached: int, tmp
         assert "s1 waits for them itself: they arrive only once s1 has them" in step["why"]
     else:
         assert step["repair"] == "do what LINK_FAILING says on to-s2"
+
+
+def test_a_consumer_that_is_down_is_not_asked_for_what_it_refused_before(tmp_path: Path) -> None:
+    """Seen on 3.1.2: it refused notes of failed logins with 53 and crashed seconds later; of the address the other link tells."""
+    log = "".join(refused_change(second, csn(5, 1)) for second in (9, 12, 15))
+    files = mesh(BROKEN_OFF, log, ended=None)
+    for kind in ("replica", "changelog", "agreements"):
+        del files[f"s2.{kind}.ldif"]
+    files |= {"s2.DOWN": "no connection\n"} | listening("s2")
+    found = failing(tmp_path, files)
+    assert "s2 could not be read when servers were collected" in found["summary"]
+    assert (found["reason"], found["fix"][0]["repair"].partition(":")[0]) == ("unreachable", "start s2")
+    assert "nsslapd-readonly" not in str(found["fix"])

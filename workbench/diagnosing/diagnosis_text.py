@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -205,6 +205,12 @@ def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
     return [f"{server} in {suffix}" if several else server for server, suffix in about] if links else []
 
 
+def no_link_leads(told: Row, names: Callable[[Sequence[str]], str] = ", ".join) -> str:
+    """That no link leads to the servers that wait, as the end of a sentence; empty: one leads there, or may."""
+    links = "no link of a server that answered" if told["not_answering"] else "no link in the collected files"
+    return f": {links} leads to {names(apart)}" if (apart := told["stuck"].get("without_link")) else ""
+
+
 def _stopped(found: Row) -> dict[str, str]:
     """Server -> the code that says why it takes or sends nothing."""
     findings = found.get("findings", ())
@@ -401,9 +407,9 @@ def verdict_line(told: Row) -> str:
             newer = "change is newer" if count == 1 else "changes are newer"
             waits.append(f"{least}{count:,} {newer} than every collected vector and had not arrived at {on}")
         else:
-            apart = told["stuck"].get("without_link")
-            why = f": no link in the collected files leads to {', '.join(apart)}" if apart else ""
-            waits.append(f"{least}{count:,} {has} not arrived at {on}, and {who} would send {it} now{why}")
+            waits.append(
+                f"{least}{count:,} {has} not arrived at {on}, and {who} would send {it} now{no_link_leads(told)}"
+            )
         if gone := told["stuck"]["in_no_log"]:
             waits.append(f"{log} has {'it' if count == 1 else f'{gone:,} of them'}")
     if fails and not told["stuck_behind_links"]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosing.codes import all_codes
-from workbench.diagnosing.diagnosis_text import links_say, open_questions, verdict_line
+from workbench.diagnosing.diagnosis_text import links_say, no_link_leads, open_questions, verdict_line
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.diagnosing.precedence import DECIDED_BY_A_PERSON
 from workbench.model import System
@@ -294,8 +294,8 @@ def _coming(counts: Row) -> Iterator[str]:
                 "are newer than every collected vector and had not arrived at",
             )
             then = ""
-        elif name == "stuck" and (apart := counts[name].get("without_link")):
-            then += f": no link in the collected files leads to {_names(apart)}".replace("{", "{{").replace("}", "}}")
+        elif name == "stuck":
+            then += no_link_leads(counts, _names).replace("{", "{{").replace("}", "}}")
         if name == "dropped" and counts[name]["unsure"]:
             then = ", which cleaned the origin and drops {} unless restarted since"
         if count:

@@ -466,6 +466,9 @@ def _told(
             cause = again
         elif not down and not there:
             meant = places.meant(link)
+    elif cause.reason in TRANSIENT and link.consumer in shown.down:
+        says = f"{link.consumer} could not be read when servers were collected; at the last attempt, {cause.says}"
+        cause = Cause(UNREACHABLE, cause.code, says, "consumer down")
     elif cause.reason in TRANSIENT:
         # A consumer that refuses a change is busy with the other suppliers that send it that change.
         if refusing := _refusing(case, shown, one, consumer, logs):
