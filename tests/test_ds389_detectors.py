@@ -74,6 +74,26 @@ def test_another_supplier_that_can_serve_makes_it_a_warning(tmp_path: Path) -> N
     assert [one["severity"] for one in of("ANCHOR_PURGED", findings(tmp_path / "off", files))] == ["error"]
 
 
+@pytest.mark.parametrize(("restored", "filled", "told"), [(5, None, True), (5, 6, False), (None, None, False)])
+def test_an_anchor_may_be_gone_with_the_data_that_a_backup_replaced(
+    restored: float | None, filled: float | None, told: bool, tmp_path: Path
+) -> None:
+    done = f"{stamp(restored)} - INFO - bdb_restore - Restore finished.\n" if restored else ""
+    if filled:
+        done += plain_line(
+            filled, f"multisupplier_be_state_change - Replica {SUFFIX} is going offline; disabling replication"
+        )
+        imported = "bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+        done += f"{stamp(filled)} - INFO - {imported}\n"
+        done += plain_line(
+            filled, f"multisupplier_be_state_change - Replica {SUFFIX} is coming online; enabling replication"
+        )
+    (one,) = of(
+        "ANCHOR_MISSING", findings(tmp_path, trimmed(missing=True) | {"s1.errors.log": done or not_located(1, "x")})
+    )
+    assert ("the data of s1 came from a backup or a file at 2024-03-24 10:27:17 UTC" in one["summary"]) is told
+
+
 def test_servers_without_a_link_need_no_anchor(tmp_path: Path) -> None:
     files = trimmed() | {"s1.agreements.ldif": ""}
     assert not of("ANCHOR_PURGED", findings(tmp_path, files))

@@ -19,6 +19,7 @@ from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, lis
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
+from workbench.rules.verdicts import LOG_REPLACED, REPLACED
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.ignored import do_not_ignore
 from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
@@ -201,8 +202,19 @@ def _sentence(situation: Situation, row: Row, told: _Lines, others: list[str]) -
         )
     return (
         f"{row['supplier']} can send nothing to {row['consumer']}: the record {row['anchor']}, at which the session has to "
-        f"start, {why} its changelog{assumed}{logged}{way}"
+        f"start, {why} its changelog{assumed}{_put_back(situation, row)}{logged}{way}"
     )
+
+
+def _put_back(situation: Situation, row: Row) -> str:
+    """That the data of the supplier came from a backup or a file, and its log with them, in words; empty: nothing says so."""
+    server = row["supplier"]
+    resets = situation.verdicts.resets.get((server, row["suffix"]), ())
+    sure = [one for one in resets if one.sure and one.kind != LOG_REPLACED]
+    last = max(sure, key=lambda one: one.ended, default=None)
+    if last is None or last.kind != REPLACED:
+        return ""
+    return f"; the data of {server} came from a backup or a file at {last.ended:%Y-%m-%d %H:%M:%S} UTC (its errors log says so)"
 
 
 def _pair_shown(row: Row) -> dict[str, Any]:
