@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, ele
 
 from workbench import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.only_holders import lacking_what_others_have
 from workbench.repairs.planning import plan
 
 LOST = [csn(second, 3) for second in (10, 11, 12)]
@@ -178,3 +180,15 @@ def test_no_server_is_filled_from_one_that_may_lack_what_others_have(tmp_path: P
     assert not [step.key for step in made.steps if "initialise-s1" in step.key]
     (stuck,) = [one for one in diagnose(case)["findings"] if (one["code"], one["server"]) == ("REINIT_REQUIRED", "s1")]
     assert stuck["fix"][0]["repair"].startswith("first collect with the entries"), stuck["fix"]
+
+
+def test_who_lacks_what_no_server_has_is_no_worse_a_source() -> None:
+    """Seen on 2.3.1: all lacked 60 changes that went with the data of their makers; the one complete server was to be filled."""
+    rows = [
+        {"server": "s1", "suffix": SUFFIX, "held_by": []},
+        {"server": "s2", "suffix": SUFFIX, "held_by": ["s1"]},
+        {"server": "s3", "suffix": SUFFIX, "held_by": [], "shown_by": ["s1"]},
+        {"server": "s4", "suffix": "dc=other", "held_by": ["s1"]},
+    ]
+    situation: Any = SimpleNamespace(verdicts=SimpleNamespace(missing=rows))
+    assert lacking_what_others_have(situation, SUFFIX) == {"s2", "s3"}

@@ -97,10 +97,14 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     twice = shown_twice(contents, server, differences)
     write = _again(situation, contents, differences, server, writer, others[0])
     own = f"if the data of {server} is the right one, write it there as ordinary changes instead"
+    unnamed = _unnamed(contents, server)
+    covers = f"although the vector of {server} covers what the others show"
+    if unnamed:
+        covers = f"and the vector of {server} does not name origin {listed(unnamed)}: what it has seen of that, nothing tells"
     return Finding(
         "ENTRIES_DIFFER",
         "error" if any(_lost(contents, server, one) for one in differences) else "warning",
-        f"{root}, although the vector of {server} covers what the others show: "
+        f"{root}, {covers}: "
         f"{_told(contents, differences, [server])}{told_of_twice(contents, server, twice) if twice else ''}{_cut(contents)}",
         server=server,
         suffix=contents.suffix,
@@ -109,6 +113,8 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         root=root,
         fix=(restart_first(server),)
         if twice
+        else (_named_again(server, unnamed),)
+        if unnamed
         else (
             *alike_first(situation, server, contents.suffix),
             *clients_first(situation, server, contents.suffix),
@@ -119,6 +125,26 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
                 f"{own}; to {refill} {server} throws away what only it has" if feeder else own,
             ),
         ),
+    )
+
+
+def _unnamed(contents: Contents, server: str) -> list[str]:
+    """The origins of other servers of which the vector of one has no element: it was cleaned of them, and drops their changes."""
+    mine = next(one for one in contents.alike.replicas if one.server == server)
+    known = (
+        {*mine.vector, *contents.exports[server].claimed}
+        if mine.claims
+        else {one.origin for one in contents.alike.replicas}
+    )
+    return sorted({one.origin for one in contents.alike.replicas if one.origin and one.origin != mine.origin} - known)
+
+
+def _named_again(server: str, unnamed: Sequence[str]) -> Mapping[str, Any]:
+    return step(
+        f"find out first why {server} does not name origin {listed(unnamed)}: a cleaning takes an origin out of its vector, and "
+        "until it is restarted the server drops what comes of it",
+        f"as long as {server} drops the changes of an origin, nothing that is written there arrives",
+        f"write nothing again, and fill nothing, before that; what lies on the server of origin {listed(unnamed)} alone, save",
     )
 
 

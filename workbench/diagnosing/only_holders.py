@@ -26,7 +26,7 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
     found = situation.verdicts
     if {"missing", "stranded", "pending"} & found.cut().keys():
         return None
-    lacking = {row["server"] for row in found.missing if row["suffix"] == suffix}
+    lacking = lacking_what_others_have(situation, suffix)
     unrecorded = {server for server, of in situation.unrecorded if of == suffix}
     waits = [
         row
@@ -70,6 +70,15 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
                 f"do not initialise {consumer} from {holder}: {consumer} would lose what {holder} lacks",
             )
     return None
+
+
+def lacking_what_others_have(situation: Situation, suffix: str | None) -> set[str]:
+    """The servers that lack for good what another one can give them. What no server has, no filling brings."""
+    return {
+        row["server"]
+        for row in situation.verdicts.missing
+        if row["suffix"] == suffix and (row["held_by"] or row.get("shown_by"))
+    }
 
 
 def _unlogged(row: Mapping[str, Any]) -> int:

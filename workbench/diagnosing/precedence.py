@@ -191,8 +191,14 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _clock_at(root, one, ends)), None):
             also = step(f"then do what {cause.code} says of {cause.server}", "the clock may stop this link next")
             one = replace(one, fix=(*one.fix, also))
-        elif one.code in ("DEAD_ORIGIN", "BROKEN_VECTOR") and any(_cleans(root, one) for root in found):
+        elif one.code in ("DEAD_ORIGIN", "BROKEN_VECTOR") and (
+            cause := next((root for root in found if _cleans(root, one)), None)
+        ):
             first = step("let the task end that cleans it: see CLEAN_HANGING", "a second one would wait for the same")
+            if cause.root:  # its server lives
+                first = step(
+                    f"do what CLEAN_HANGING says of {cause.server}", "a cleaning takes the element out of the RUV"
+                )
             one = replace(one, fix=(first,))
         elif one.root and one.code in _PLACE:
             one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)

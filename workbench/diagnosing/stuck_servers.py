@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
+from workbench.diagnosing.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
 from workbench.diagnosing.repair_sources import not_judged_on, unrecorded_on, up_to, with_data
 from workbench.diagnosing.restart_order import before_start
 from workbench.model import Finding, counted, first_few, listed, step
@@ -31,7 +31,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
             continue
         # Data that lack changes themselves are no source.
-        lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == one.suffix}
+        lacking = lacking_what_others_have(situation, one.suffix)
         lacking |= {server for server, suffix in situation.without_data if suffix == one.suffix}
         whole = [row for row in stuck if row["supplier"] not in lacking and _has(situation, row, waits)]
         off = {

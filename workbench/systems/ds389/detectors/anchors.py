@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
 from workbench.diagnosing.stuck_servers import to_be_filled
 from workbench.diagnosing.without_record import keeps_none
+from workbench.fleet.told import Evidence
 from workbench.fleet.topology import not_collected
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
@@ -207,12 +208,15 @@ def _sentence(situation: Situation, row: Row, told: _Lines, others: list[str]) -
 
 
 def _put_back(situation: Situation, row: Row) -> str:
-    """That the data of the supplier came from a backup or a file, and its log with them, in words; empty: nothing says so."""
-    server = row["supplier"]
-    resets = situation.verdicts.resets.get((server, row["suffix"]), ())
-    sure = [one for one in resets if one.sure and one.kind != LOG_REPLACED]
-    last = max(sure, key=lambda one: one.ended, default=None)
-    if last is None or last.kind != REPLACED:
+    """That the data of the supplier came from a backup or a file, and its log with them, in words; empty: no line says so."""
+    server, suffix = row["supplier"], row["suffix"]
+    resets = situation.verdicts.resets.get((server, suffix), ())
+    last = max(
+        (one for one in resets if one.sure and one.kind != LOG_REPLACED), key=lambda one: one.ended, default=None
+    )
+    evidence = Evidence(situation.case, situation.topology, suffix, [server])
+    # A log that was made anew, nobody says by what, counts as data that were replaced: no line tells of these.
+    if last is None or last.kind != REPLACED or last.ended not in evidence.moments(server, _BACK):
         return ""
     return f"; the data of {server} came from a backup or a file at {last.ended:%Y-%m-%d %H:%M:%S} UTC (its errors log says so)"
 
@@ -324,6 +328,7 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
         )
 
 
+_BACK = frozenset({"restore", "import_end"})
 _CLOSED, _REPLACED = "changelog_not_open", ("replica_offline", "import_begin", "restore", "total_receive")
 _OPENED = ("starting", "stopping", "stopped", "replica_online", "import_end", "changelog_task")
 _JUST_SAID = timedelta(minutes=10)

@@ -270,9 +270,16 @@ class _Waiting:
 def clean_hanging(situation: Situation) -> Iterator[Finding]:
     """Tasks that clean a replica ID and wait: by the last lines of the log, or in two snapshots in the replica's entry."""
     logged: dict[tuple[str, str], _Waiting] = {}
+    done: dict[str, set[str]] = {}
     for log in session_logs(situation.case):
-        for row, place in log.lines(("clean_waiting", "clean_done", "clean_step"), WITH_TEXT):
+        for row, place in log.lines(("clean_waiting", "clean_done", "clean_step", "starting"), WITH_TEXT):
+            if row["code"] == "starting":
+                for servers in done.values():
+                    servers.discard(log.server)
+                continue
             key = (log.server, row["origin"])
+            if row["code"] == "clean_done":
+                done.setdefault(row["origin"], set()).add(log.server)
             ended = row["code"] == "clean_done" or "uccessfully aborted" in dict(row["numbers"]).get("step", "")
             if ended:
                 logged.pop(key, None)
@@ -293,6 +300,10 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
         hangs = bool(entry) or bool(waiting and waiting.hangs)
         ends = "does not end" if hangs else "has not ended yet"
         whose = f"; it is the replica ID of {listed(live)}" if live else ""
+        ended = sorted(done.get(origin, set()) - {server}) if live else []
+        if ended:
+            whose += f"; {listed(ended)} cleaned it already, and {'was' if len(ended) == 1 else 'were'} not started since (by "
+            whose += f"{'its' if len(ended) == 1 else 'their'} errors log{'s' * (len(ended) > 1)})"
         yield Finding(
             "CLEAN_HANGING",
             "error" if live else "warning" if hangs else "info",
@@ -305,7 +316,7 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
                 *(first_few((line_shown(*one) for one in waiting.kept), waiting.count) if waiting else ()),
             ),
             root=f"a task on {server} is to clean replica ID {origin}, which is that of {listed(live)}" if live else "",
-            fix=(_stop_cleaning(server, origin, suffix, live) if live else _let_it_end(server, origin, suffix),),
+            fix=(_stop_cleaning(server, origin, suffix, live, ended) if live else _let_it_end(server, origin, suffix),),
         )
 
 
@@ -315,9 +326,12 @@ def _abort(server: str, origin: str, suffix: str | None) -> str:
     return f"on {server}: `dsconf INSTANCE {shlex.join(words)}`"
 
 
-def _stop_cleaning(server: str, origin: str, suffix: str | None, live: Sequence[str]) -> dict[str, str | None]:
+def _stop_cleaning(
+    server: str, origin: str, suffix: str | None, live: Sequence[str], ended: Sequence[str]
+) -> dict[str, str | None]:
+    again = f"; then restart {listed(ended)}, which cleaned it and may drop its changes until then" if ended else ""
     return step(
-        f"end the task before it goes on, {_abort(server, origin, suffix)}",
+        f"end the task before it goes on, {_abort(server, origin, suffix)}{again}",
         f"once it is cleaned, the other servers drop what {listed(live)} writes as replica ID {origin}",
         f"if {listed(live)} is meant to go, end its replication first and see that all servers have its changes",
     )

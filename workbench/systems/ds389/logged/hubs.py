@@ -1,9 +1,10 @@
-"""Hubs that a supplier takes for itself, and turns away with code 11.
+"""Suppliers that a server takes for itself, and turns away with code 11.
 
-A server that is asked for a session compares its own replica ID with the first element of the RUV that it is sent. A supplier's
-own element stands first there; a hub has none of its own.
+A server that is asked for a session compares its own replica ID with the first element of the RUV that it is sent. A supplier
+puts its own element first as it starts; a hub has none of its own.
 
     c was a supplier and was made a hub: the element of a stands first in its RUV, and a turns it away; b does not
+    replica ID 2 was cleaned, and b, which lives, made a change: its element is back, behind that of a, until b is restarted
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from workbench.fleet.topology import Link, Replica, Topology
     from workbench.systems.ds389.logged.link_fixes import Agreement
 
-AS_HUB = "its supplier is a hub"
+AS_HUB, NOT_FIRST = "its supplier is a hub", "taken for its own consumer"
 
 
 def stands_first(supplier: Replica, consumer: Replica) -> bool:
-    """True if the supplier makes no changes, and the first element of its RUV is that of the consumer."""
-    return supplier.origin is None and bool(consumer.origin) and next(iter(supplier.vector), None) == consumer.origin
+    """True if the first element of the supplier's RUV is that of the consumer."""
+    other = bool(consumer.origin) and supplier.origin != consumer.origin
+    return other and next(iter(supplier.vector), None) == consumer.origin
 
 
 def once_of(case: Case, shown: Topology, link: Link) -> str:
@@ -33,13 +35,28 @@ def once_of(case: Case, shown: Topology, link: Link) -> str:
     return known.pop() if len(known) == 1 else ""
 
 
-def mistaken_says(link: Link, code: int, was: str) -> str:
-    """The failure in words."""
+def mistaken_says(link: Link, code: int, origin: str | None, was: str) -> str:
+    """The failure in words. `origin`: the replica ID of the supplier, `was`: the one that it had."""
+    if origin is not None:
+        return (
+            f"{link.consumer} takes {link.supplier} for itself (code {code}): the first element of the RUV of {link.supplier} is "
+            f"that of {link.consumer}, where its own, of replica ID {origin}, should stand"
+        )
     once = f", and was the supplier with replica ID {was} once" if was else ""
     return (
         f"{link.consumer} takes {link.supplier} for itself (code {code}): {link.supplier} is a hub{once}, and the first element "
         f"of its RUV is that of {link.consumer}"
     )
+
+
+def own_element_first(link: Agreement, again: Mapping[str, str | None]) -> tuple[Mapping[str, str | None], ...]:
+    """What mends the agreement of a supplier whose own element does not stand first."""
+    restart = step(
+        f"restart {link.supplier}, `dsctl INSTANCE restart` there",
+        "a supplier puts its own element first in its RUV as it starts",
+        "a cleaning of its replica ID takes that element out: a task that goes on would do so again",
+    )
+    return (restart, again)
 
 
 def of_mistaken(

@@ -45,7 +45,7 @@ from workbench.systems.ds389.logged.closed_links import (
     started_again,
     status_shown,
 )
-from workbench.systems.ds389.logged.hubs import AS_HUB, mistaken_says, once_of, stands_first
+from workbench.systems.ds389.logged.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, stands_first
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
@@ -492,7 +492,9 @@ def _told(
     mistaken = supplier and consumer and cause.code == DUPLICATE_ID and not itself and stands_first(supplier, consumer)
     was = once_of(case, shown, link) if mistaken else ""
     if mistaken:
-        cause = replace(cause, says=mistaken_says(link, cause.code, was), short=AS_HUB)
+        own = supplier.origin if supplier else None
+        short = AS_HUB if own is None else NOT_FIRST
+        cause = replace(cause, says=mistaken_says(link, cause.code, own, was), short=short)
     elif cause.code == DUPLICATE_ID and not itself and supplier and consumer and supplier.origin != consumer.origin:
         says = f"the consumer said that it has the supplier's replica ID (code {cause.code}), and its own entry shows another"
         cause = replace(cause, code=0, says=f"{says} one; it was changed since, or the agreement led elsewhere then")
@@ -521,7 +523,8 @@ def _told(
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(consumer and consumer.claims),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
-        mistaken=bool(mistaken), was=was, plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
+        mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was,
+        plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
         **of_consumer(shown, link, failing),
     )  # fmt: skip
     return LinkFailure(

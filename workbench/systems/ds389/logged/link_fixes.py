@@ -35,7 +35,7 @@ from workbench.systems.ds389.logged.change_fixes import (
     take_the_schema,
     writable_again,
 )
-from workbench.systems.ds389.logged.hubs import of_mistaken
+from workbench.systems.ds389.logged.hubs import of_mistaken, own_element_first
 from workbench.systems.ds389.logged.read_only_suppliers import of_read_only
 
 Fix = Mapping[str, str | None]
@@ -74,6 +74,7 @@ class Agreement:
     led_to      another server with a changelog has an agreement to the consumer that is on, though it may fail
     makes_all   no other server than the consumer makes changes
     mistaken    the supplier is a hub, and the consumer takes it for itself
+    not_first   the supplier's own element does not stand first in its RUV, and the consumer takes it for itself
     was         the replica ID with which that hub made changes once; empty: none is known
     consumer_writes  the consumer makes changes itself
     """
@@ -110,6 +111,7 @@ class Agreement:
     plain_port: bool = False
     encrypted_port: str = ""
     mistaken: bool = False
+    not_first: bool = False
     was: str = ""
 
 
@@ -138,6 +140,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         return _to_itself(link)
     if link.mistaken:
         return _of_hub(link)
+    if link.not_first:
+        return own_element_first(link, start_again(link))
     if link.reads_only:
         return _of_consumer(link)
     if link.refused is not None and reason == REFUSED:
