@@ -129,14 +129,13 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
 
 
 def _unnamed(contents: Contents, server: str) -> list[str]:
-    """The origins of other servers of which the vector of one has no element: it was cleaned of them, and drops their changes."""
+    """The origins of other servers that the vectors of some name, and that of this one does not: it was cleaned of them."""
+    evidence, suffix = contents.evidence, contents.suffix
     mine = next(one for one in contents.alike.replicas if one.server == server)
-    known = (
-        {*mine.vector, *contents.exports[server].claimed}
-        if mine.claims
-        else {one.origin for one in contents.alike.replicas}
-    )
-    return sorted({one.origin for one in contents.alike.replicas if one.origin and one.origin != mine.origin} - known)
+    rows = [row for row in evidence.rows("vectors") if (row["kind"], row["suffix"]) == ("server", suffix)]
+    elsewhere = {row["origin"] for row in rows if row["snapshot"] == evidence.shown.snapshot}
+    others = {one.origin for one in contents.alike.replicas if one.origin and one.origin != mine.origin} & elsewhere
+    return sorted(others - {*mine.vector, *contents.exports[server].claimed}) if mine.claims else []
 
 
 def _named_again(server: str, unnamed: Sequence[str]) -> Mapping[str, Any]:
