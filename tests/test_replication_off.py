@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of, plain_line, status, with_status
+from detector_samples import of, plain_line, stamp, status, with_status
 from entry_samples import export
 from link_samples import NO_CONNECTION, not_connected
 from link_samples import told as told_by
@@ -128,3 +128,31 @@ def test_a_replica_that_was_not_set_up_at_the_last_start(again: bool, tmp_path: 
         [] if again else [("s2", "dc=example,dc=com", "error")]
     )
     assert headline(told).startswith("The replica of s2 was not set up at its start; ") is not again
+
+
+NOT_SET_UP = (
+    "ERR - NSMMReplicationPlugin - replica_new - Unable to configure replica dc=example,dc=com: Failed to create csn generator "
+    r"for replica (cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config)"
+)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_server_with_another_replica_id_than_its_data_makes_no_changes_as_that(again: bool, tmp_path: Path) -> None:
+    """Seen on 2.3.1: the ID of s2 was set to that of s1 in dse.ldif; set back, nothing is lost."""
+    found: dict[str, Any] = dict(pair_of_servers())
+    found["s2.replica.ldif"] = found["s2.replica.ldif"].replace("nsDS5ReplicaId: 2", "nsDS5ReplicaId: 1")
+    starts = f"{stamp(20)} - INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up\n"
+    mismatch = "ERR - _csngen_parse_state - Replica id mismatch; current id - 1, replica id in the state - 2"
+    found["s2.errors.log"] = f"{starts}{stamp(21)} - {mismatch}\n{stamp(22)} - {NOT_SET_UP}\n"
+    if again:  # started once more, without that line
+        found["s2.errors.log"] += starts.replace(stamp(20), stamp(30))
+    told = diagnose(case_of(tmp_path, found))
+    codes = {one["code"] for one in told["findings"] if not one["overruled_by"]}
+    assert ("REPLICA_ID_CHANGED" in codes, "DUPLICATE_ORIGIN" in codes) == (not again, again)
+    if not again:
+        assert headline(told).startswith("The replica ID of s2 was changed from 2 to 1 in its configuration; ")
+        assert {one["name"]: one["origin"] for one in told["servers"]} == {"s1": "1", "s2": "2"}
+        (changed,) = of("REPLICA_ID_CHANGED", told["findings"])
+        assert "set nsDS5ReplicaId of its replica back to 2 in dse.ldif" in changed["fix"][0]["repair"]
+        (off,) = of("REPLICATION_OFF", told["findings"])
+        assert off["fix"][0]["repair"] == "do what REPLICA_ID_CHANGED says"

@@ -65,6 +65,7 @@ PRECEDENCE = (
     Precedence(INITIALISATION_RUNNING, ("UNRELATED_DATA", SEARCH_REFUSED, *_BY_POSITION), ("suffix", "server")),
     Precedence(SEARCH_REFUSED, ("UNRELATED_DATA", *_BY_POSITION), ("suffix", "server")),
     Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
+    Precedence("REPLICA_ID_CHANGED", (), ("suffix", "server")),
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("LISTS_DIFFER", (), ("suffix", "server")),
     Precedence("WRONG_ENTRY_DELETED", (), ("suffix", "server")),

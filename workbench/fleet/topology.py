@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.collected.inputs import Input
 from workbench.collected.links import links_of, not_deleted, origins_of
 from workbench.collected.readings import Reading, readings_of
+from workbench.fleet.changed_origins import changed_origins
 from workbench.fleet.tiered import followed_source, source_databases, tiered_snapshot
 from workbench.model import Format, Problem, System
 from workbench.rules.entries import Pulling
@@ -281,12 +282,14 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
         of_replica.setdefault((row["server"], row["suffix"]), []).append(row)
     about = case.about()
     shown, said = origins_of(case.inputs), _unlike(_said_origins(about), _said_origins(case.told))
+    system = system_named(case.system)
+    changed = changed_origins(case, inputs, system)
 
     def origin_of(server: str, suffix: str | None) -> str | None:
         own = (server, suffix or "")
-        return said.get(own) or said.get((server, "")) or shown.get(own)
+        now, before = changed.get(server, (None, None))
+        return said.get(own) or said.get((server, "")) or (before if now and shown.get(own) == now else shown.get(own))
 
-    system = system_named(case.system)
     if system.tiering:
         return _tiered(case, label, system)
     readings = tuple(readings_of(case.readings.get(label, [])))

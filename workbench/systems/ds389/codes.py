@@ -78,6 +78,9 @@ CODES: Mapping[str, Code] = {
         "the changelog was made anew and shows nothing of what was before; a warning when a consumer needs that",
         (_INFO, _WARNING),
     ),
+    "REPLICA_ID_CHANGED": Code(
+        "a server does not replicate, for its configuration has another replica ID than it made changes with", (_ERROR,)
+    ),
     "REPLICATION_OFF": Code(
         "replication does not run on a server: its plug-in is disabled, or a replica could not be set up at its start",
         (_ERROR,),

@@ -25,8 +25,42 @@ def replication_off(situation: Situation) -> Iterator[Finding]:
             suffix=one.suffix,
             evidence=one.evidence,
             root=one.clause if one.in_force else "",
-            fix=(_switch_on(one) if one.by_plugin else _set_up(one.server),),
+            fix=(
+                _switch_on(one)
+                if one.by_plugin
+                else step(
+                    "do what REPLICA_ID_CHANGED says", "the server refuses to make changes with another replica ID"
+                )
+                if one.ids
+                else _set_up(one.server),
+            ),
         )
+        if one.ids:
+            yield _id_changed(one, *one.ids)
+
+
+def _id_changed(one: ReplicaOff, now: str, before: str) -> Finding:
+    """The configuration has another replica ID than the server made changes with: it makes none with the new one."""
+    clause = f"the replica ID of {one.server} was changed from {before} to {now} in its configuration"
+    return Finding(
+        "REPLICA_ID_CHANGED",
+        "error",
+        f"{clause}, and the server refuses to replicate with it (its errors log says so): it makes no changes as {now}",
+        server=one.server,
+        origin=before,
+        suffix=one.suffix,
+        evidence=one.evidence,
+        root=clause,
+        fix=(
+            step(
+                f"stop {one.server}, set nsDS5ReplicaId of its replica back to {before} in dse.ldif, and start it; then start "
+                "the agreements again that have stopped (LINK_FAILING)",
+                f"its data and its changelog are those of replica ID {before}, and nothing of them is lost",
+                f"what clients wrote on {one.server} meanwhile is in no changelog and never sent: compare its entries with those "
+                "of the others. For another replica ID, switch replication off there and on again, and initialise it",
+            ),
+        ),
+    )
 
 
 def _by_plugin(one: ReplicaOff) -> str:

@@ -319,6 +319,11 @@ MEANINGS: dict[str, Meaning] = {
         "Unable to configure replica",
         r"Unable to configure replica (?P<suffix>[^:]*)",
     ),
+    "replica_id_changed": _meaning(
+        "the replica ID of the configuration is not the one that the server made changes with",
+        "Replica id mismatch",
+        r"Replica id mismatch; current id - (?P<now>\d{1,9}), replica id in the state - (?P<before>\d{1,9})",
+    ),
     "changelog_not_open": _meaning(
         "there is no changelog to export or read",
         ("Changelog is not open", "Changelog is not available"),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-_NOT_SET_UP = "replica_not_set_up"
+_NOT_SET_UP, _ID_CHANGED = "replica_not_set_up", "replica_id_changed"
 _CONNECTING = frozenset({BIND_REFUSED, PASSWORD_EXPIRED, TLS, UNREACHABLE})
 
 
@@ -42,6 +42,7 @@ class ReplicaOff:
     by_plugin  its plug-in is disabled; else the replica was not set up at the last start
     at         when its log says so; None: not known, or its configuration says it
     in_force   False: the plug-in was disabled since the start, and still runs
+    ids        the replica ID of its configuration and the one that it made changes with, where that is why it was not set up
     """
 
     server: str
@@ -50,6 +51,7 @@ class ReplicaOff:
     by_plugin: bool
     at: datetime | None = None
     in_force: bool = True
+    ids: tuple[str, str] | None = None
 
     @property
     def clause(self) -> str:
@@ -135,18 +137,28 @@ def _not_set_up(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) ->
     servers = {one.server for one in case.inputs if one.facts.get("codes", {}).get(_NOT_SET_UP)} & here
     for log in session_logs(case.until(shown.snapshot)) if servers else ():
         failed: dict[str | None, list[tuple[Row, Place]]] = {}
+        changed: dict[str | None, tuple[str, str]] = {}
+        ids: tuple[str, str] | None = None
         of = {one.suffix for one in shown.replicas if one.server == log.server}
-        for row, place in log.lines(("starting", _NOT_SET_UP), [*WITH_TEXT, "suffix"]) if log.server in servers else ():
+        codes = ("starting", _NOT_SET_UP, _ID_CHANGED)
+        for row, place in log.lines(codes, [*WITH_TEXT, "suffix"]) if log.server in servers else ():
             if row["code"] == "starting":
                 failed.clear()
+                changed.clear()
+                ids = None
+            elif row["code"] == _ID_CHANGED:
+                told = dict(row["numbers"])
+                ids = told["now"], told["before"]
             else:
                 suffix = row["suffix"] or (next(iter(of)) if len(of) == 1 else None)
                 failed.setdefault(suffix, []).append((row, place))
+                if ids:  # the line before: of this replica
+                    changed[suffix], ids = ids, None
         for suffix, lines in failed.items():
             at = next((place.at for _, place in lines if place.at), None)
             if suffix in of and not _exchanged(shown, statuses, log.server, suffix, at):
                 rows = first_few(line_shown(row, place) for row, place in lines)
-                yield ReplicaOff(log.server, suffix, rows, by_plugin=False, at=at)
+                yield ReplicaOff(log.server, suffix, rows, by_plugin=False, at=at, ids=changed.get(suffix))
 
 
 def _exchanged(
