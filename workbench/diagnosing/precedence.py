@@ -47,6 +47,9 @@ _BY_POSITION = (
 """Concluded from comparing the positions of two servers."""
 
 
+_STANDS_STILL = "VECTOR_STANDS_STILL"
+
+
 @dataclass(frozen=True)
 class Precedence:
     """A root, the codes that it leaves without meaning, and in what both must be about the same for that.
@@ -75,6 +78,7 @@ PRECEDENCE = (
     Precedence("CLEAN_HANGING", (), ("suffix", "origin")),
     Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
+    Precedence(_STANDS_STILL, (), ("suffix", "server")),
     Precedence("NO_ANSWER_IN_TIME", (), ("server",)),
     Precedence("STOPPED_MEANWHILE", (), ("server",)),
     Precedence("REPLICATION_WAS_OFF", (), ("suffix", "server")),
@@ -185,6 +189,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _leads_from_no_data(root, one)), None):
             why = f"{cause.server} {STOPPED_BECAUSE[cause.code]}: nothing comes from there before"
             one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
+        elif one.code == "PENDING_CHANGES" and any(_of_its_server(root, one) for _, root in roots):
+            why = "its RUV does not tell what of them has arrived"
+            one = replace(one, fix=(step(f"do what {_STANDS_STILL} says of {one.server}", why),))
         elif one.code == "PENDING_CHANGES" and _wait(one) in held:
             silent = [f"{code} says of {server}" for server, code in sorted(stopped.items()) if code in SENDS_NOTHING]
             first = step(f"do what {listed(silent)} first", "before that nothing comes from there")
@@ -274,6 +281,10 @@ def _wakes(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     return root.suffix == one.suffix and root.server == (
         ends.get((one.server, one.suffix, one.link)) if one.link else one.server
     )
+
+
+def _of_its_server(root: Finding, one: Finding) -> bool:
+    return root.code == _STANDS_STILL and (root.server, root.suffix) == (one.server, one.suffix)
 
 
 def _lets_clean(root: Finding, one: Finding) -> bool:

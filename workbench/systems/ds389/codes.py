@@ -90,6 +90,9 @@ CODES: Mapping[str, Code] = {
         "where the access log of that time is missing, an information where nothing was written",
         (_INFO, _WARNING, _ERROR),
     ),
+    "VECTOR_STANDS_STILL": Code(
+        "a server answers changes with success, and its RUV covers none of them though it was read later", (_WARNING,)
+    ),
     "CHANGELOG_CLOSED": Code(
         "a supplier has no changelog open: what is written there is recorded nowhere, and no session sends it",
         (_ERROR,),

@@ -24,6 +24,7 @@ from workbench.systems.ds389.detectors.replicas_off import replication_off
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
 from workbench.systems.ds389.detectors.silent import no_answer_in_time, search_refused, stopped_meanwhile
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
+from workbench.systems.ds389.detectors.standing_vectors import vector_stands_still
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.detectors.unlike_lists import lists_differ
 from workbench.systems.ds389.detectors.unrecorded import replication_was_off
@@ -61,6 +62,7 @@ DETECTORS: Detectors = {
     ),
     LAG: (
         never_contacted,
+        vector_stands_still,
         answered_not_applied,
         fractional_silence,
         lists_differ,

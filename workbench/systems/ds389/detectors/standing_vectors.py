@@ -1,0 +1,104 @@
+"""A server whose RUV stands still while it applies what it is sent: it tells neither what arrived nor what is on its way.
+
+Seen on 2.3.1 where a read-only server was made a supplier and a consumer again while it ran, until it was restarted:
+
+    17:21:05  the RUV of r ends here; its links run, and each session sends what is behind that
+    17:22:44  r answers change 77 of these with success
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.diagnosing.dropping import answers_that_count
+from workbench.diagnosing.proofs import ANSWERED_BEFORE
+from workbench.fleet.told import Evidence, readings_began
+from workbench.model import Finding, counted, listed, step
+from workbench.rules.vectors import last
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica
+
+_LEAST = 10
+"""Changes behind the RUV of which the server's answer was success: of a few ANSWERED_NOT_APPLIED tells."""
+
+
+def vector_stands_still(situation: Situation) -> Iterator[Finding]:
+    """Told of a server that was read while it ran, by its answers since its last start and since its data came."""
+    began = readings_began(situation.case, situation.topology)
+    closed = {one.server for one in situation.topology.replicas if one.origin and _closed(situation, one)}
+    for replica in situation.topology.replicas:
+        if not replica.claims or replica.server not in began or replica.server in closed:
+            continue
+        rows = _answered(situation, replica, began[replica.server])
+        positions = {row["position"] for row in rows}
+        if len(positions) < _LEAST:
+            continue
+        server, show = replica.server, situation.topology.system.show
+        first, newest = min(row["at"] for row in rows), max(row["at"] for row in rows)
+        origins = sorted({row["origin"] for row in rows})
+        times = f"{first:%Y-%m-%d %H:%M:%S} to {newest:%Y-%m-%d %H:%M:%S} UTC"
+        yield Finding(
+            "VECTOR_STANDS_STILL",
+            "warning",
+            f"the RUV of {server} stands still: from {times} {server} answered {counted(len(positions))} of origin "
+            f"{listed(origins)} with success, and its RUV, read later, covers none of them",
+            server=server,
+            suffix=replica.suffix,
+            items=tuple(show(one) for one in sorted(positions)[:2]),
+            evidence=tuple({**row, "at": row["at"].isoformat()} for row in sorted(rows, key=lambda row: row["at"])[:2]),
+            root=f"the RUV of {server} stands still while it applies changes",
+            fix=(
+                step(
+                    f"restart {server}, and collect again",
+                    "as long as its RUV stands still, each session sends what lies behind it once more, and nothing tells what "
+                    "is lacking; it was seen after the role of a server was changed while it ran",
+                    "compare its entries with those of the others afterwards (`workbench collect --entries`)",
+                ),
+            ),
+        )
+
+
+def _closed(situation: Situation, replica: Replica) -> bool:
+    """True if a supplier has no changelog open: CHANGELOG_CLOSED says why its RUV stands still."""
+    evidence = Evidence(situation.case, situation.topology, replica.suffix, [replica.server])
+    proving = situation.topology.system.proving
+    code = proving().log_closed if proving else ""
+    starts = _starts(evidence, replica.server)
+    return any(at > max(starts, default=at) for at in evidence.moments(replica.server, {code}))
+
+
+def _starts(evidence: Evidence, server: str) -> list[datetime]:
+    return evidence.moments(server, {evidence.shown.proving.started})
+
+
+def _answered(situation: Situation, replica: Replica, read: datetime) -> list[dict[str, Any]]:
+    """The changes of others that it answered with success well before it was read, and that its RUV does not cover.
+
+    Nothing where no line tells of a start: it may run with older data.
+    """
+    server = replica.server
+    evidence = Evidence(situation.case, situation.topology, replica.suffix, [*replica.vector])
+    resets = situation.verdicts.resets.get((server, replica.suffix), ())
+    starts = _starts(evidence, server)
+    if not starts:
+        return []
+    since = max([*starts, *(one.ended for one in resets)])
+    utc = pa.timestamp("us", "UTC")
+    found: list[dict[str, Any]] = []
+    for origin in replica.vector:
+        top = max(last(replica.vector, origin) or "", replica.later.get(origin, ""))
+        if not top or origin == replica.origin:
+            continue
+        where = (pc.field("origin") == origin) & (pc.field("position") > top) & (pc.field("outcome") == "applied")
+        where &= (pc.field("at") > pa.scalar(since, utc)) & (pc.field("at") < pa.scalar(read - ANSWERED_BEFORE, utc))
+        where &= pc.field("link").is_null() & answers_that_count(evidence, server)
+        found += evidence.told("applied", ["position", "origin", "at", "file", "offset"], where, server).to_pylist()
+    return found
