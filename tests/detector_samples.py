@@ -9,6 +9,7 @@ from typing import Any
 
 from mesh_samples import case_of
 
+from workbench.boundary import to_yaml
 from workbench.diagnosing.codes import codes_of
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.output_keys import undocumented
@@ -78,3 +79,17 @@ def listening(server: str) -> dict[str, str]:
         f"\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:{38900 + int(server[1:])} (/etc/dirsrv/slapd-{server})\n\n"
     )
     return {f"{server}.errors.log": title + plain_line(0, "INFO - slapd_daemon - slapd started.")}
+
+
+def read_at(files: dict[str, Any], second: float) -> dict[str, Any]:
+    """The same files as `collect` leaves them: each server was read in that second, in one."""
+    names = sorted({file.partition(".")[0] for file in files})
+    servers = [{"name": name, "files": sorted(file for file in files if file.startswith(f"{name}."))} for name in names]
+    collected = [
+        {"server": name, "role": "supplier", "from": _iso(second), "until": _iso(second + 1)} for name in names
+    ]
+    return files | {"case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": collected})}
+
+
+def _iso(second: float) -> str:
+    return (BEGAN + timedelta(seconds=second)).isoformat()

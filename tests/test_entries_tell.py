@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from detector_samples import stamp
+from detector_samples import read_at, stamp
 from entry_samples import answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
@@ -500,6 +501,12 @@ def test_the_mark_that_a_child_leaves_in_its_revived_parent_is_not_the_child(tmp
     found = diagnose(case_of(tmp_path, files))
     assert not found["missing"]
     assert "ENTRIES_DIFFER" in {finding["code"] for finding in found["findings"]}
+    # Where a log has the addition of the child, the parent that carries its mark is right all the same.
+    added = logged(csn(8, 1), 8, "uid=k,ou=gou", "add: uid\nuid: k\n-\n", "add")
+    files |= {f"{name}.changelog.ldif": added for name in ("s1", "s2")}
+    found = diagnose(case_of(tmp_path / "logged", files))
+    assert not found["missing"]
+    assert "s1" not in {one["server"] for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"}
 
 
 def test_a_value_in_the_entry_of_another_change_is_wrong_where_it_stands(tmp_path: Path) -> None:
@@ -515,14 +522,23 @@ def test_a_value_in_the_entry_of_another_change_is_wrong_where_it_stands(tmp_pat
     assert differs["server"] == "s3" and f"1 entry has other values (ou=sub,{SUFFIX} (title))" in differs["summary"]
 
 
-@pytest.mark.parametrize(("started", "expected"), [(2, "present"), (12, "missing")])
+@pytest.mark.parametrize(
+    ("started", "answered_at", "live", "expected"),
+    [
+        (2, 10, True, "present"),
+        (12, 10, True, "missing"),
+        (8, 7, True, "missing"),  # its positions run ahead of its clock
+        (2, 10, False, "missing"),  # it may have been started after its log was copied
+    ],
+)
 def test_what_a_maker_that_ran_on_has_the_same_entry_elsewhere_has_too(
-    started: int, expected: str, tmp_path: Path
+    started: int, answered_at: int, live: bool, expected: str, tmp_path: Path
 ) -> None:
     """A result names no attribute; but who was not started since lost nothing of what it answered."""
-    files = more(crashed(), f"mail;vucsn-{csn(1, 1)}: old@example.com\n")
+    files: dict[str, Any] = more(crashed(), f"mail;vucsn-{csn(1, 1)}: old@example.com\n")
+    files["s2.access.log"] = answered(5, "uid=base18", csn(5, 2)) + answered(answered_at, "uid=base17", LOST)
     files["s2.errors.log"] = f"{stamp(started)} - INFO - main - 389-Directory/3.1.2 B2025.016.1616 starting up\n"
-    assert verdict(tmp_path, files)[0] == expected
+    assert verdict(tmp_path, read_at(files, 52) if live else files)[0] == expected
 
 
 def test_two_entries_of_one_name_on_one_server_are_its_cache(tmp_path: Path) -> None:
@@ -534,3 +550,13 @@ def test_two_entries_of_one_name_on_one_server_are_its_cache(tmp_path: Path) -> 
     assert f"(uid=b,{SUFFIX} as ou=sub,{SUFFIX})" in differs["summary"]
     (step,) = differs["fix"]
     assert step["repair"].startswith("restart s1, collect again") and step["caution"].startswith("rename nothing")
+
+
+def test_a_new_supplier_that_a_server_has_not_heard_of_is_none_that_it_was_cleaned_of(tmp_path: Path) -> None:
+    """s2 lacks a value of origin 1; that its RUV does not name 4, a supplier made a moment ago, has nothing to do with it."""
+    whole = entry("uid=a", 2, "title: x")
+    files = mesh({"r1": (1, 9), "r2": (1, 2)}, {"s1": [whole], "s2": [entry("uid=a", 2)], "s3": [whole]}, {})
+    files["s3.replica.ldif"] = replica(4, elements({**claims(r1=(1, 9), r2=(1, 2)), 4: None}))
+    (differs,) = (one for one in diagnose(case_of(tmp_path, files))["findings"] if one["code"] == "ENTRIES_DIFFER")
+    assert differs["server"] == "s2" and "does not name" not in differs["summary"]
+    assert "once more on" in differs["fix"][0]["repair"]

@@ -95,3 +95,18 @@ def test_a_hub_that_made_nothing_is_given_an_id_of_its_own(tmp_path: Path) -> No
     supplier, _, delete = failing["fix"]
     assert "--newrole supplier --replica-id ID" in supplier["repair"]
     assert delete["caution"] is None
+
+
+def test_a_server_whose_own_entry_was_not_collected_may_be_a_supplier(tmp_path: Path) -> None:
+    """Nothing tells that s3 makes no changes as 3 any more."""
+    files = demoted()
+    del files["s3.replica.ldif"]
+    said = str(findings(tmp_path, files))
+    assert "any more" not in said and "as an origin that it is no more" not in said and "is a hub" not in said
+
+
+def test_servers_that_call_themselves_by_one_name_are_not_told_apart_by_it(tmp_path: Path) -> None:
+    files = demoted()
+    files["s1.errors.log"] = files["s3.errors.log"]
+    (stranded,) = of("STRANDED_CHANGE", findings(tmp_path, files))
+    assert "any more" not in stranded["summary"]

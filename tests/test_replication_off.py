@@ -156,3 +156,32 @@ def test_a_server_with_another_replica_id_than_its_data_makes_no_changes_as_that
         assert "set nsDS5ReplicaId of its replica back to 2 in dse.ldif" in changed["fix"][0]["repair"]
         (off,) = of("REPLICATION_OFF", told["findings"])
         assert off["fix"][0]["repair"] == "do what REPLICA_ID_CHANGED says"
+
+
+def test_a_start_in_a_later_log_file_is_the_last_one(tmp_path: Path) -> None:
+    found: dict[str, Any] = dict(pair_of_servers())
+    found["s2.replica.ldif"] = found["s2.replica.ldif"].replace("nsDS5ReplicaId: 2", "nsDS5ReplicaId: 4")
+    starts = "- INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up"
+    mismatch = "ERR - _csngen_parse_state - Replica id mismatch; current id - 4, replica id in the state - 2"
+    found["s2.errors.log.20240324-102740"] = (
+        f"{stamp(20)} {starts}\n{stamp(21)} - {mismatch}\n{stamp(22)} - {NOT_SET_UP}\n"
+    )
+    found["s2.errors.log"] = f"{stamp(40)} {starts}\n"
+    told = diagnose(case_of(tmp_path, found))
+    assert {one["name"]: one["origin"] for one in told["servers"]} == {"s1": "1", "s2": "4"}
+    assert not of("REPLICA_ID_CHANGED", told["findings"])
+
+
+def test_a_replica_that_was_set_up_anew_with_that_id_has_it(tmp_path: Path) -> None:
+    """Its RUV names the new ID with its own address: replication was switched off and on, without a start."""
+    found: dict[str, Any] = dict(pair_of_servers())
+    own = "{replica 4 ldap://localhost.localdomain:38902}"
+    found["s2.replica.ldif"] = found["s2.replica.ldif"].replace("nsDS5ReplicaId: 2", "nsDS5ReplicaId: 4").rstrip("\n")
+    found["s2.replica.ldif"] += f"\nnsds50ruv: {own}\n\n"
+    title = "\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost.localdomain:38902 (/etc/dirsrv/slapd-s2)\n\n"
+    starts = f"{stamp(20)} - INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up\n"
+    mismatch = "ERR - _csngen_parse_state - Replica id mismatch; current id - 4, replica id in the state - 2"
+    found["s2.errors.log"] = f"{title}{starts}{stamp(21)} - {mismatch}\n{stamp(22)} - {NOT_SET_UP}\n"
+    told = diagnose(case_of(tmp_path, found))
+    assert {one["name"]: one["origin"] for one in told["servers"]} == {"s1": "1", "s2": "4"}
+    assert not of("REPLICA_ID_CHANGED", told["findings"])

@@ -6,17 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of, plain_line, stamp, zulu
+from detector_samples import of, plain_line, read_at, stamp
+from entry_samples import export
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
-
-
-def _time(second: float) -> str:
-    text = zulu(second)
-    return f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:12]}:{text[12:14]}+00:00"
 
 
 def standing(*, answered: int = 20, started: float = 3, read: float = 60, covered: int = 9) -> dict[str, Any]:
@@ -36,22 +31,15 @@ def standing(*, answered: int = 20, started: float = 3, read: float = 60, covere
         f"{stamp(10 + number)} conn=1 op={number + 2} RESULT err=0 tag=107 nentries=0 etime=0.006 csn={csn(10 + number, 1)}\n"
         for number in range(answered)
     )
-    servers = [
-        {"name": name, "files": sorted(file for file in files if file.startswith(name))} for name in ("s1", "s2")
-    ]
-    collected = [
-        {"server": name, "role": role, "from": _time(read), "until": _time(read + 1)}
-        for name, role in (("s1", "supplier"), ("s2", "consumer"))
-    ]
-    return files | {"case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": collected})}
+    return read_at(files, read)
 
 
 def test_it_is_said_first_and_what_waits_is_not_said_to_need_a_link(tmp_path: Path) -> None:
     found = diagnose(case_of(tmp_path, standing()))
-    assert headline(found).startswith("The RUV of s2 stands still while it applies changes; ")
+    assert headline(found).startswith("The RUV of s2 stands still for origin 1 while it applies changes; ")
     (one,) = of("VECTOR_STANDS_STILL", found["findings"])
     assert (one["severity"], one["server"]) == ("warning", "s2")
-    assert "s2 answered 20 changes of origin 1 with success" in one["summary"]
+    assert "s2 answered 20 changes with success" in one["summary"]
     (waits,) = of("PENDING_CHANGES", found["findings"])
     assert [step["repair"] for step in waits["fix"]] == ["do what VECTOR_STANDS_STILL says of s2"]
 
@@ -68,3 +56,10 @@ def test_it_is_said_first_and_what_waits_is_not_said_to_need_a_link(tmp_path: Pa
 )
 def test_it_is_not_said_of(about: dict[str, Any], tmp_path: Path) -> None:
     assert not of("VECTOR_STANDS_STILL", diagnose(case_of(tmp_path, standing(**about)))["findings"])
+
+
+def test_the_ruv_in_an_export_of_entries_is_of_an_earlier_moment(tmp_path: Path) -> None:
+    files = standing()
+    del files["s2.replica.ldif"], files["case.yaml"]
+    files["s2.entries.ldif"] = export(elements(claims(r1=(0, 9))), [])
+    assert not of("VECTOR_STANDS_STILL", diagnose(case_of(tmp_path, read_at(files, 60)))["findings"])

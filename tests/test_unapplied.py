@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of, plain_line, stamp, zulu
+from detector_samples import of, plain_line, read_at, stamp
 from entry_samples import entry, export, logged, mesh
 from mesh_samples import case_of, claims, csn, elements, replica
 
-from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.plan_text import plan_text
@@ -43,18 +42,7 @@ def deleted(times: int, *, live: bool, read: float | None = 60) -> dict[str, Any
     )
     if read is None:
         return files
-    collected = [
-        {"server": name, "role": "supplier", "from": _time(read), "until": _time(read + 1)} for name in ("s1", "s2")
-    ]
-    servers = [
-        {"name": name, "files": sorted(file for file in files if file.startswith(name))} for name in ("s1", "s2")
-    ]
-    return files | {"case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": collected})}
-
-
-def _time(second: float) -> str:
-    text = zulu(second)
-    return f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:12]}:{text[12:14]}+00:00"
+    return read_at(files, read)
 
 
 def test_a_deletion_whose_entry_is_still_there_is_said_first_and_never_on_the_way(tmp_path: Path) -> None:

@@ -272,6 +272,8 @@ class System:
                   changes alone, each with the code of the finding that says how to save them; None: no server does that
     supplier_again  gives the command, in a clause, that makes a server a supplier again: (server, suffix, origin); None: roles
                   do not change
+    kept_origins  gives what tells which servers make no changes as the origin of their configuration: (case, topology) -> server
+                  and suffix -> the origin that their data has; None: no evidence of it is known
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
 
@@ -321,6 +323,7 @@ class System:
     unrecorded: Callable[[], Callable[..., Mapping[tuple[str, str | None], str]]] | None = None
     filled_again: Callable[[], Callable[..., Mapping[tuple[str, str | None], Sequence[tuple[str, str]]]]] | None = None
     supplier_again: Callable[[], Callable[..., str]] | None = None
+    kept_origins: Callable[[], Callable[..., Mapping[tuple[str, str | None], str]]] | None = None
     naming: Callable[[], Naming] | None = None
     link_failures: Callable[[], Callable[..., Mapping[Any, Any]]] | None = None
     kept_behind: Callable[[], Callable[..., str]] | None = None

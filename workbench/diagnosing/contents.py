@@ -37,6 +37,7 @@ from workbench.rules.contents import (
     Unlike,
     compared,
     name_of,
+    plain_name,
 )
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import COMMITTED, LOG_REPLACED, Ground, Proving, Reset
@@ -304,13 +305,17 @@ class Contents:
             told: dict[tuple[str, str], set[str]] = {}
             unlike = {*made.unlike}
             for lack in made.lacks:
-                if entry not in recorded.get(lack.position, {entry}):
+                # What stands in another entry there came: a child that revives its parent leaves its mark in both.
+                came = bool(lack.attribute and carried.get((lack.server, lack.position), set()) - {entry})
+                another = (
+                    entry not in recorded.get(lack.position, {entry})
+                    and plain_name(lack.attribute) != self.proving.grave[0]
+                )
+                if another and not came:
                     # A change of another entry: whoever shows it in this one is wrong, not who does not.
                     spoilt = (name for name, there in held.items() if lack.position in there.positions(lack.attribute))
                     unlike.add(Unlike(tuple(sorted(spoilt)), lack.attribute))
                     continue
-                # What stands in another entry there came: a child that revives its parent leaves its mark in both.
-                came = bool(lack.attribute and carried.get((lack.server, lack.position), set()) - {entry})
                 if came or not self._lacks_it(held[lack.server], lack):
                     unlike |= {Unlike((lack.server,), lack.attribute)} if not came or _unlike(held, lack) else set()
                 else:

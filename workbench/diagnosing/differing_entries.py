@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
+from workbench.diagnosing.former_suppliers import compare_unsent, unsent_of
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.one_name_twice import restart_first, shown_twice, told_of_twice
 from workbench.diagnosing.repair_sources import a_supplier, sources_for_writing, sources_that_fill
@@ -97,10 +98,13 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     twice = shown_twice(contents, server, differences)
     write = _again(situation, contents, differences, server, writer, others[0])
     own = f"if the data of {server} is the right one, write it there as ordinary changes instead"
-    unnamed = _unnamed(contents, server)
+    unnamed = _unnamed(contents, server, differences)
+    unsent = unsent_of(situation, server, contents.suffix)
     covers = f"although the vector of {server} covers what the others show"
+    if unsent:
+        covers = f"and {server} made changes of origin {listed(unsent)} that others wait for, as an origin that it had before"
     if unnamed:
-        covers = f"and the vector of {server} does not name origin {listed(unnamed)}: what it has seen of that, nothing tells"
+        covers = f"and the vector of {server} does not name origin {listed(unnamed)}, of which the others show changes"
     return Finding(
         "ENTRIES_DIFFER",
         "error" if any(_lost(contents, server, one) for one in differences) else "warning",
@@ -115,6 +119,8 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         if twice
         else (_named_again(server, unnamed),)
         if unnamed
+        else (compare_unsent(server, unsent),)
+        if unsent
         else (
             *alike_first(situation, server, contents.suffix),
             *clients_first(situation, server, contents.suffix),
@@ -128,22 +134,25 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     )
 
 
-def _unnamed(contents: Contents, server: str) -> list[str]:
-    """The origins of other servers that the vectors of some name, and that of this one does not: it was cleaned of them."""
-    evidence, suffix = contents.evidence, contents.suffix
+def _unnamed(contents: Contents, server: str, differences: Sequence[Difference]) -> list[str]:
+    """The origins of changes that others show in these entries, and that the RUV of the server does not name: it was cleaned."""
+    system = contents.evidence.system
     mine = next(one for one in contents.alike.replicas if one.server == server)
-    rows = [row for row in evidence.rows("vectors") if (row["kind"], row["suffix"]) == ("server", suffix)]
-    elsewhere = {row["origin"] for row in rows if row["snapshot"] == evidence.shown.snapshot}
-    others = {one.origin for one in contents.alike.replicas if one.origin and one.origin != mine.origin} & elsewhere
-    return sorted(others - {*mine.vector, *contents.exports[server].claimed}) if mine.claims else []
+    known, found = {*mine.vector, *contents.exports[server].claimed, mine.origin}, set[str]()
+    for one in differences if mine.claims else ():
+        for other in one.others:
+            there = contents.held[one.entry][other]
+            shown = there.positions(one.attribute) if one.attribute and one.attribute != "dn" else there.changes
+            found |= {system.origin_of(position) for position in shown}
+    return sorted(found - known)
 
 
 def _named_again(server: str, unnamed: Sequence[str]) -> Mapping[str, Any]:
     return step(
-        f"find out first why {server} does not name origin {listed(unnamed)}: a cleaning takes an origin out of its vector, and "
-        "until it is restarted the server drops what comes of it",
-        f"as long as {server} drops the changes of an origin, nothing that is written there arrives",
-        f"write nothing again, and fill nothing, before that; what lies on the server of origin {listed(unnamed)} alone, save",
+        f"find out first why the RUV of {server} does not name origin {listed(unnamed)}: if it was cleaned of that, it drops "
+        "what comes of it until it is restarted",
+        f"as long as {server} drops the changes of an origin, a change that is written there does not arrive",
+        f"write nothing again, and fill nothing, before that; save what only the server of origin {listed(unnamed)} has",
     )
 
 

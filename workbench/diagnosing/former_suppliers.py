@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.left_in_logs import LOG_ONLY
-from workbench.fleet.told import former_makers
-from workbench.model import counted, step
+from workbench.fleet.told import former_makers, makes_none
+from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -22,8 +22,9 @@ Row = Mapping[str, Any]
 
 
 def was_maker(situation: Situation, server: str, suffix: str | None, origin: str) -> bool:
-    """True if a server made changes of an origin once, and no server does now."""
-    return (server, origin) in situation.once(_makers).get(suffix, ())
+    """True if a server made changes of an origin once, and its own configuration says that it makes none now."""
+    known = (server, origin) in situation.once(_makers).get(suffix, ())
+    return known and makes_none(situation.case, situation.topology, server, suffix)
 
 
 def _makers(situation: Situation) -> Mapping[str | None, frozenset[tuple[str, str]]]:
@@ -43,6 +44,22 @@ def stranded_on(situation: Situation, row: Row) -> str | None:
             there[one["server"]] = there.get(one["server"], 0) + (first <= (typed(one["position"]) or "") <= end)
     server = next((name for name, count in there.items() if count == row["count"]), None)
     return server if server and was_maker(situation, server, row["suffix"], row["origin"]) else None
+
+
+def unsent_of(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """The origins that a server had before, as which it made changes that others wait for."""
+    waits = {row["origin"] for row in situation.verdicts.pending if row["suffix"] == suffix and row["server"] != server}
+    return sorted(origin for origin in waits if was_maker(situation, server, suffix, origin))
+
+
+def compare_unsent(server: str, origins: Sequence[str]) -> Mapping[str, Any]:
+    """What to do where the data of such a server differ: they may be right, and the others behind."""
+    return step(
+        f"compare these entries with what {server} made as origin {listed(origins)} (its access log names it), and write on a "
+        "supplier what of them is right",
+        f"others wait for changes of {server}: in these entries it may be they that lack something",
+        f"do not initialise {server} before that: what it made and had not sent would go",
+    )
 
 
 def not_by_links(server: str) -> Mapping[str, Any]:

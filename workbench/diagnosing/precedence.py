@@ -284,7 +284,8 @@ def _wakes(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
 
 
 def _of_its_server(root: Finding, one: Finding) -> bool:
-    return root.code == _STANDS_STILL and (root.server, root.suffix) == (one.server, one.suffix)
+    same = (root.server, root.suffix) == (one.server, one.suffix)
+    return root.code == _STANDS_STILL and same and one.origin in {row["origin"] for row in root.evidence}
 
 
 def _lets_clean(root: Finding, one: Finding) -> bool:

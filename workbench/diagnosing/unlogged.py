@@ -158,12 +158,12 @@ class Unlogged:
             bearing = self._bearing(self._makers[origin].server, {*names.values()})
             replaced = self._replaced({entry for entry, _ in bearing.values()})
             some_of: set[str] = set()
-            starts = self._evidence.moments(self._makers[origin].server, {self.contents.proving.started})
+            ran_on = self._ran_on(self._makers[origin].server, {*names})
             for key, name in names.items():
                 entry, since = bearing.get(name, ("", None))
                 if not entry or not self.contents.same(entry) or (since or "") > key:
                     continue
-                if starts and (made := self._system.moment(key)) and made > starts[-1]:
+                if key in ran_on:
                     found.add(key)
                     continue
                 naming = {part.partition("=")[0].strip() for part in name.split(",")[0].split("+")}
@@ -174,6 +174,21 @@ class Unlogged:
                     (found if all(later) else some_of).add(key)
             found |= self._kept(self._makers[origin], some_of)
         return found
+
+    def _ran_on(self, maker: str, keys: set[str]) -> set[str]:
+        """Those of some changes that their maker answered with success behind its last start, all by its own clock.
+
+        Only where it was read while it ran: else its errors log may end before the start that lost them.
+        """
+        starts = self._evidence.moments(maker, {self.contents.proving.started})
+        if not starts or maker not in self._evidence.began:
+            return set()
+        where = pc.field("position").isin(pa.array(sorted(keys), pa.string())) & (pc.field("outcome") == "applied")
+        where &= pc.field("at") > pa.scalar(starts[-1], pa.timestamp("us", "UTC"))
+        return {
+            self._system.change_of(one)
+            for one in self._evidence.told("applied", ["position"], where, maker)["position"].to_pylist()
+        }
 
     @cached_property
     def _makers(self) -> dict[str, Replica]:

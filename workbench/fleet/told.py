@@ -319,16 +319,22 @@ def former_makers(case: Case, shown: Topology, suffix: str | None) -> frozenset[
 
     So it is where a supplier was made a hub or a read-only consumer: it made these changes, and has them, whatever it claims.
     """
-    at = {
-        address: one.server
-        for one in case.inputs
-        if one.snapshot == shown.snapshot
-        for address in one.facts.get("addresses", {})
-    }
+    at: dict[str, set[str]] = {}
+    for one in case.inputs:
+        for address in one.facts.get("addresses", {}) if one.snapshot == shown.snapshot else ():
+            at.setdefault(address, set()).add(one.server)
     taken = {one.origin for one in shown.replicas if one.suffix == suffix}
     found = set()
     for row in case.arrow("vectors").to_pylist() if at else ():
-        server = at.get((row["url"] or "").partition("://")[2].strip("/").lower())
-        if server and row["kind"] == "server" and row["suffix"] in (None, suffix) and row["origin"] not in taken:
-            found.add((server, row["origin"]))
+        servers = at.get((row["url"] or "").partition("://")[2].strip("/").lower(), set())
+        known = row["kind"] == "server" and row["suffix"] in (None, suffix) and row["origin"] not in taken
+        if known and len(servers) == 1:  # servers that all call themselves localhost tell nothing
+            found.add((*servers, row["origin"]))
     return frozenset(found)
+
+
+def makes_none(case: Case, shown: Topology, server: str, suffix: str | None) -> bool:
+    """True if a server's own configuration of this snapshot says that it makes no changes."""
+    mine = [one.facts for one in case.inputs if (one.server, one.snapshot) == (server, shown.snapshot)]
+    told = [facts for facts in mine if facts.get("replica", {}).get(suffix or "", {}).get("id") is not None]
+    return bool(told) and not any((suffix or "") in facts.get("origins", {}) for facts in told)

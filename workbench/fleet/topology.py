@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from workbench.collected.inputs import Input
 from workbench.collected.links import links_of, not_deleted, origins_of
 from workbench.collected.readings import Reading, readings_of
-from workbench.fleet.changed_origins import changed_origins
 from workbench.fleet.tiered import followed_source, source_databases, tiered_snapshot
 from workbench.model import Format, Problem, System
 from workbench.rules.entries import Pulling
@@ -282,14 +281,12 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
         of_replica.setdefault((row["server"], row["suffix"]), []).append(row)
     about = case.about()
     shown, said = origins_of(case.inputs), _unlike(_said_origins(about), _said_origins(case.told))
-    system = system_named(case.system)
-    changed = changed_origins(case, inputs, system)
 
     def origin_of(server: str, suffix: str | None) -> str | None:
         own = (server, suffix or "")
-        now, before = changed.get(server, (None, None))
-        return said.get(own) or said.get((server, "")) or (before if now and shown.get(own) == now else shown.get(own))
+        return said.get(own) or said.get((server, "")) or shown.get(own)
 
+    system = system_named(case.system)
     if system.tiering:
         return _tiered(case, label, system)
     readings = tuple(readings_of(case.readings.get(label, [])))
@@ -300,7 +297,15 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     ]
     links = _links(links_of(case.inputs, rows, vectors), of_replica, _said_consumers(about), _said_consumers(case.told))
     down = frozenset(one.server for one in case.inputs if one.snapshot == label and one.file.endswith(DOWN))
-    return _with_failures(case, Topology(system, label, replicas, links, down, readings))
+    whole = Topology(system, label, replicas, links, down, readings)
+    kept = system.kept_origins()(case, whole) if system.kept_origins else {}
+    kept = {
+        key: origin for key, origin in kept.items() if not (said.get((key[0], key[1] or "")) or said.get((key[0], "")))
+    }
+    if kept:
+        mine = [replace(one, origin=kept.get((one.server, one.suffix), one.origin)) for one in replicas]
+        whole = replace(whole, replicas=mine)
+    return _with_failures(case, whole)
 
 
 def _later(readings: Iterable[Reading], system: System) -> dict[Key, dict[str, str]]:

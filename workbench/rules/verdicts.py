@@ -296,8 +296,6 @@ class Proving:
     remembers_cleaned  parts of the program: where one of these writes that message, the server drops what is of the origin
     forgets_cleaned    codes of messages that tell of the end of that: of a stop, or of a start
     started       the code of the message by which a server tells that it starts; empty: it does not
-    origin_changed  the code of the message by which a server says that its configuration has another origin than its data:
-                  numbers `now` and `before`; empty: none does
     log_closed    the code of the message by which a server says that no log of changes is open; empty: none does
     log_removed   codes of messages by which a server tells that its log of changes was removed and begins anew
     sends_whole   the code of the message by which a supplier tells that it begins to fill another one; empty: it does not
@@ -337,7 +335,6 @@ class Proving:
     remembers_cleaned: frozenset[str] = frozenset()
     forgets_cleaned: frozenset[str] = frozenset()
     started: str = ""
-    origin_changed: str = ""
     log_closed: str = ""
     log_removed: frozenset[str] = frozenset()
     sends_whole: str = ""

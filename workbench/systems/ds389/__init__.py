@@ -101,6 +101,12 @@ def _link_failures() -> Callable[..., Any]:
     return link_failures
 
 
+def _kept_origins() -> Callable[..., dict[tuple[str, str | None], str]]:
+    from workbench.systems.ds389.logged.replicas_off import kept_origins
+
+    return kept_origins
+
+
 def _supplier_again() -> Callable[..., str]:
     from workbench.systems.ds389.logged.change_fixes import supplier_again
 
@@ -166,6 +172,7 @@ SYSTEM = System(
         "disorderly_shutdown": "the server had not stopped in good order",
     },
     supplier_again=_supplier_again,
+    kept_origins=_kept_origins,
     naming=_naming,
     link_failures=_link_failures,
     kept_behind=_kept_behind,

@@ -211,14 +211,14 @@ def _put_back(situation: Situation, row: Row) -> str:
     """That the data of the supplier came from a backup or a file, and its log with them, in words; empty: no line says so."""
     server, suffix = row["supplier"], row["suffix"]
     resets = situation.verdicts.resets.get((server, suffix), ())
-    last = max(
+    newest = max(
         (one for one in resets if one.sure and one.kind != LOG_REPLACED), key=lambda one: one.ended, default=None
     )
     evidence = Evidence(situation.case, situation.topology, suffix, [server])
     # A log that was made anew, nobody says by what, counts as data that were replaced: no line tells of these.
-    if last is None or last.kind != REPLACED or last.ended not in evidence.moments(server, _BACK):
+    if newest is None or newest.kind != REPLACED or newest.ended not in evidence.moments(server, _BACK):
         return ""
-    return f"; the data of {server} came from a backup or a file at {last.ended:%Y-%m-%d %H:%M:%S} UTC (its errors log says so)"
+    return f"; the data of {server} came from a backup or a file at {newest.ended:%Y-%m-%d %H:%M:%S} UTC (its errors log says so)"
 
 
 def _pair_shown(row: Row) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.dropping import perhaps_restarted
@@ -270,16 +270,16 @@ class _Waiting:
 def clean_hanging(situation: Situation) -> Iterator[Finding]:
     """Tasks that clean a replica ID and wait: by the last lines of the log, or in two snapshots in the replica's entry."""
     logged: dict[tuple[str, str], _Waiting] = {}
-    done: dict[str, set[str]] = {}
+    done: dict[str, dict[str, datetime]] = {}
     for log in session_logs(situation.case):
         for row, place in log.lines(("clean_waiting", "clean_done", "clean_step", "starting"), WITH_TEXT):
             if row["code"] == "starting":
                 for servers in done.values():
-                    servers.discard(log.server)
+                    servers.pop(log.server, None)
                 continue
             key = (log.server, row["origin"])
-            if row["code"] == "clean_done":
-                done.setdefault(row["origin"], set()).add(log.server)
+            if row["code"] == "clean_done" and place.at:
+                done.setdefault(row["origin"], {})[log.server] = place.at
             ended = row["code"] == "clean_done" or "uccessfully aborted" in dict(row["numbers"]).get("step", "")
             if ended:
                 logged.pop(key, None)
@@ -300,7 +300,10 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
         hangs = bool(entry) or bool(waiting and waiting.hangs)
         ends = "does not end" if hangs else "has not ended yet"
         whose = f"; it is the replica ID of {listed(live)}" if live else ""
-        ended = sorted(done.get(origin, set()) - {server}) if live else []
+        began = waiting.first.at if waiting and waiting.first else None
+        times = done.get(origin, {}) if live and began else {}
+        # What was cleaned long before was cleaned by another task.
+        ended = sorted(name for name, at in times.items() if name != server and began and at >= began - _HANGS_AFTER)
         if ended:
             whose += f"; {listed(ended)} cleaned it already, and {'was' if len(ended) == 1 else 'were'} not started since (by "
             whose += f"{'its' if len(ended) == 1 else 'their'} errors log{'s' * (len(ended) > 1)})"

@@ -35,26 +35,26 @@ def vector_stands_still(situation: Situation) -> Iterator[Finding]:
     began = readings_began(situation.case, situation.topology)
     closed = {one.server for one in situation.topology.replicas if one.origin and _closed(situation, one)}
     for replica in situation.topology.replicas:
-        if not replica.claims or replica.server not in began or replica.server in closed:
+        if replica.server not in began or replica.server in closed or not _live(situation, replica):
             continue
         rows = _answered(situation, replica, began[replica.server])
         positions = {row["position"] for row in rows}
         if len(positions) < _LEAST:
             continue
         server, show = replica.server, situation.topology.system.show
-        first, newest = min(row["at"] for row in rows), max(row["at"] for row in rows)
-        origins = sorted({row["origin"] for row in rows})
+        origins, in_time = sorted({row["origin"] for row in rows}), sorted(rows, key=lambda row: row["at"])
+        first, newest = in_time[0]["at"], in_time[-1]["at"]
         times = f"{first:%Y-%m-%d %H:%M:%S} to {newest:%Y-%m-%d %H:%M:%S} UTC"
         yield Finding(
             "VECTOR_STANDS_STILL",
             "warning",
-            f"the RUV of {server} stands still: from {times} {server} answered {counted(len(positions))} of origin "
-            f"{listed(origins)} with success, and its RUV, read later, covers none of them",
+            f"the RUV of {server} stands still for origin {listed(origins)}: from {times} {server} answered "
+            f"{counted(len(positions))} with success, and its RUV, read later, covers none of them",
             server=server,
             suffix=replica.suffix,
             items=tuple(show(one) for one in sorted(positions)[:2]),
-            evidence=tuple({**row, "at": row["at"].isoformat()} for row in sorted(rows, key=lambda row: row["at"])[:2]),
-            root=f"the RUV of {server} stands still while it applies changes",
+            evidence=tuple(_shown(next(row for row in in_time if row["origin"] == origin)) for origin in origins),
+            root=f"the RUV of {server} stands still for origin {listed(origins)} while it applies changes",
             fix=(
                 step(
                     f"restart {server}, and collect again",
@@ -64,6 +64,17 @@ def vector_stands_still(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "at": row["at"].isoformat()}
+
+
+def _live(situation: Situation, replica: Replica) -> bool:
+    """True if its replica entry was collected: the RUV in it is that of the moment, the one in an export of entries is older."""
+    mine = (one for one in situation.case.inputs if one.server == replica.server)
+    here = (one for one in mine if one.snapshot == situation.topology.snapshot)
+    return any((replica.suffix or "") in one.facts.get("replica", {}) for one in here)
 
 
 def _closed(situation: Situation, replica: Replica) -> bool:
@@ -92,13 +103,13 @@ def _answered(situation: Situation, replica: Replica, read: datetime) -> list[di
         return []
     since = max([*starts, *(one.ended for one in resets)])
     utc = pa.timestamp("us", "UTC")
-    found: list[dict[str, Any]] = []
+    where = (pc.field("at") > pa.scalar(since, utc)) & (pc.field("at") < pa.scalar(read - ANSWERED_BEFORE, utc))
+    where &= pc.field("link").is_null() & (pc.field("outcome") == "applied") & answers_that_count(evidence, server)
+    behind = pc.scalar(False)
     for origin in replica.vector:
         top = max(last(replica.vector, origin) or "", replica.later.get(origin, ""))
-        if not top or origin == replica.origin:
-            continue
-        where = (pc.field("origin") == origin) & (pc.field("position") > top) & (pc.field("outcome") == "applied")
-        where &= (pc.field("at") > pa.scalar(since, utc)) & (pc.field("at") < pa.scalar(read - ANSWERED_BEFORE, utc))
-        where &= pc.field("link").is_null() & answers_that_count(evidence, server)
-        found += evidence.told("applied", ["position", "origin", "at", "file", "offset"], where, server).to_pylist()
+        if top and origin != replica.origin:
+            behind |= (pc.field("origin") == origin) & (pc.field("position") > top)
+    rows = evidence.told("applied", ["position", "origin", "at", "file", "offset"], where & behind, server)
+    found: list[dict[str, Any]] = rows.to_pylist()
     return found

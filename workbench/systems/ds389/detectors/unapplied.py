@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 
 from workbench.diagnosing.former_suppliers import was_maker
 from workbench.diagnosing.proofs import ANSWERED_BEFORE
-from workbench.fleet.told import readings_began
+from workbench.fleet.told import makes_none, readings_began
 from workbench.model import Finding, first_few, listed, step
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.detectors.shown import Row
-from workbench.systems.ds389.formats.directory import READ_ONLY
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -91,7 +90,7 @@ def _gone(situation: Situation, name: str, sent: _Sent, keep: list[str]) -> Mapp
     caution = (
         "find out first whether it is meant to be gone: somebody moved or renamed it while somebody else deleted it"
     )
-    if not on and not unread and _on_hub_or_consumer(situation, sent):
+    if not on and not unread and makes_none(situation.case, situation.topology, sent.consumer, sent.suffix):
         return step(
             f"delete {name} on a supplier that has it; if none has it, initialise {sent.consumer} from one of them",
             f"{sent.consumer} takes no changes of clients",
@@ -102,16 +101,6 @@ def _gone(situation: Situation, name: str, sent: _Sent, keep: list[str]) -> Mapp
         "the next change of the same origin moves the RUV past the deletion, and then no session sends it any more",
         caution,
     )
-
-
-def _on_hub_or_consumer(situation: Situation, sent: _Sent) -> bool:
-    """True if the server is known to make no changes itself."""
-    about = [
-        one.facts.get("replica", {}).get(sent.suffix or "", {})
-        for one in situation.inputs
-        if one.server == sent.consumer
-    ]
-    return any(one.get("id") == READ_ONLY for one in about)
 
 
 def _long_before(answer: Row, read: datetime | None) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from workbench.fleet.told import former_makers
+from workbench.fleet.told import former_makers, makes_none
 from workbench.model import listed, step
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 AS_HUB, NOT_FIRST = "its supplier is a hub", "taken for its own consumer"
 
 
-def stands_first(supplier: Replica, consumer: Replica) -> bool:
-    """True if the first element of the supplier's RUV is that of the consumer."""
-    other = bool(consumer.origin) and supplier.origin != consumer.origin
+def taken_for(case: Case, shown: Topology, supplier: Replica, consumer: Replica) -> bool:
+    """True if the first element of the supplier's RUV is that of the consumer, and it is known that the IDs of both differ."""
+    other = makes_none(case, shown, supplier.server, supplier.suffix) if supplier.origin is None else True
+    other = other and bool(consumer.origin) and supplier.origin != consumer.origin
     return other and next(iter(supplier.vector), None) == consumer.origin
 
 

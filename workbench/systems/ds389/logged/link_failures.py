@@ -45,7 +45,7 @@ from workbench.systems.ds389.logged.closed_links import (
     started_again,
     status_shown,
 )
-from workbench.systems.ds389.logged.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, stands_first
+from workbench.systems.ds389.logged.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, taken_for
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
@@ -489,7 +489,13 @@ def _told(
         says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
         cause = replace(cause, reason=UNKNOWN if cause.reason in TRANSIENT else cause.reason, says=says)
     supplier = next((x for x in shown.replicas if (x.server, x.suffix) == (link.supplier, link.suffix)), None)
-    mistaken = supplier and consumer and cause.code == DUPLICATE_ID and not itself and stands_first(supplier, consumer)
+    mistaken = (
+        supplier
+        and consumer
+        and cause.code == DUPLICATE_ID
+        and not itself
+        and taken_for(case, shown, supplier, consumer)
+    )
     was = once_of(case, shown, link) if mistaken else ""
     if mistaken:
         own = supplier.origin if supplier else None

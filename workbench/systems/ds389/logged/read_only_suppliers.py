@@ -85,7 +85,7 @@ def of_read_only(link: Agreement, promote: str, delete: str, fill: str) -> tuple
     alone = "" if feed else f", and no other collected agreement {other}"
     again = step(
         f"have {link.supplier} keep a changelog again: make it a hub again, {promote}, or a supplier, if it was one, with the "
-        "replica ID that it had",
+        "replica ID that it had; and restart it at once, for it opens its changelog as it starts",
         f"a read-only consumer keeps no changelog (nsDS5Flags is 0), so it sends nothing to {link.consumer}{alone}",
         "find out first why it was made a read-only consumer, and save what it alone has"
         + ("" if feed else f"; do not delete the agreement before another server feeds {link.consumer}"),

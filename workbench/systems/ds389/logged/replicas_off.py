@@ -111,6 +111,14 @@ def replicas_off(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -
     return [*_plugins(case, shown, statuses), *_not_set_up(case, shown, statuses)]
 
 
+def kept_origins(case: Case, shown: Topology) -> dict[tuple[str, str | None], str]:
+    """Server and suffix -> the replica ID that its data has, where its configuration has another one and it refuses that."""
+    if not any(one.facts.get("codes", {}).get(_ID_CHANGED) for one in case.inputs):
+        return {}
+    statuses = statuses_of(case, shown.snapshot)
+    return {(one.server, one.suffix): one.ids[1] for one in _not_set_up(case, shown, statuses) if one.ids}
+
+
 def _plugins(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> Iterator[ReplicaOff]:
     """The plug-in that replicates is disabled: the server records nothing, sends nothing, and understands no supplier.
 
@@ -140,12 +148,14 @@ def _not_set_up(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) ->
         changed: dict[str | None, tuple[str, str]] = {}
         ids: tuple[str, str] | None = None
         of = {one.suffix for one in shown.replicas if one.server == log.server}
-        codes = ("starting", _NOT_SET_UP, _ID_CHANGED)
+        codes = ("starting", "replica_removed", _NOT_SET_UP, _ID_CHANGED)
         for row, place in log.lines(codes, [*WITH_TEXT, "suffix"]) if log.server in servers else ():
             if row["code"] == "starting":
                 failed.clear()
                 changed.clear()
                 ids = None
+            elif row["code"] == "replica_removed":  # what is set up since is another one
+                failed.pop(row["suffix"], None)
             elif row["code"] == _ID_CHANGED:
                 told = dict(row["numbers"])
                 ids = told["now"], told["before"]
@@ -158,7 +168,23 @@ def _not_set_up(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) ->
             at = next((place.at for _, place in lines if place.at), None)
             if suffix in of and not _exchanged(shown, statuses, log.server, suffix, at):
                 rows = first_few(line_shown(row, place) for row, place in lines)
-                yield ReplicaOff(log.server, suffix, rows, by_plugin=False, at=at, ids=changed.get(suffix))
+                ids = changed.get(suffix)
+                if ids and not _of_this(case, shown, log.server, suffix, ids):
+                    continue  # it was set up anew since
+                yield ReplicaOff(log.server, suffix, rows, by_plugin=False, at=at, ids=ids)
+
+
+def _of_this(case: Case, shown: Topology, server: str, suffix: str | None, ids: tuple[str, str]) -> bool:
+    """True if the replica has one of these IDs, and no vector names the new one with an address of this server."""
+    origins = {one.origin for one in shown.replicas if (one.server, one.suffix) == (server, suffix)}
+    mine = [one for one in case.inputs if (one.server, one.snapshot) == (server, shown.snapshot)]
+    at = {address for one in mine for address in one.facts.get("addresses", {})}
+    elements = [
+        (row["url"] or "").partition("://")[2].strip("/").lower()
+        for row in (case.arrow("vectors").to_pylist() if at else ())
+        if (row["snapshot"], row["kind"], row["suffix"], row["origin"]) == (shown.snapshot, "server", suffix, ids[0])
+    ]
+    return bool(origins & {*ids}) and at.isdisjoint(elements)
 
 
 def _exchanged(
