@@ -85,11 +85,9 @@ def read_at(files: dict[str, Any], second: float) -> dict[str, Any]:
     """The same files as `collect` leaves them: each server was read in that second, in one."""
     names = sorted({file.partition(".")[0] for file in files})
     servers = [{"name": name, "files": sorted(file for file in files if file.startswith(f"{name}."))} for name in names]
-    collected = [
-        {"server": name, "role": "supplier", "from": _iso(second), "until": _iso(second + 1)} for name in names
-    ]
+    collected = [{"server": name, "role": "supplier", "from": iso(second), "until": iso(second + 1)} for name in names]
     return files | {"case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": collected})}
 
 
-def _iso(second: float) -> str:
+def iso(second: float) -> str:
     return (BEGAN + timedelta(seconds=second)).isoformat()

@@ -8,13 +8,12 @@ from typing import Any
 
 import link_samples
 import pytest
-from detector_samples import of, stamp, with_status, zulu
+from detector_samples import iso, of, stamp, with_status, zulu
 from entry_samples import answered, entry, export, logged
 from link_samples import line, told
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_initialisations import BROKE_OFF, emptied
 from test_silent_servers import _with_failed
-from test_unapplied import _time
 from test_ways_that_lose import begins_later
 
 from workbench import Case, diagnose
@@ -47,7 +46,7 @@ def missing(found: dict[str, Any]) -> list[tuple[str, str]]:
 def failed(files: Files, server: str, text: str, names: Iterable[str]) -> Files:
     servers = [{"name": name, "files": sorted(one for one in files if one.startswith(name))} for name in names]
     read: list[dict[str, Any]] = [
-        {"server": name, "role": "supplier", "from": _time(60), "until": _time(61)} for name in names
+        {"server": name, "role": "supplier", "from": iso(60), "until": iso(61)} for name in names
     ]
     next(one for one in read if one["server"] == server)["failed"] = [text]
     return files | {"case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": read})}

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of, status, with_status
+from detector_samples import iso, of, status, with_status
 from entry_samples import answered
 from mesh_samples import agreement, case_of, claims, csn, elements, pair_of_servers
-from test_unapplied import _time
 
 from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import diagnose
@@ -50,7 +49,7 @@ def _with_failed(files: dict[str, Any], server: str, text: str) -> dict[str, Any
     names = ("s1", "s2")
     servers = [{"name": name, "files": sorted(file for file in files if file.startswith(name))} for name in names]
     collected: list[dict[str, Any]] = [
-        {"server": name, "role": "supplier", "from": _time(60), "until": _time(61)} for name in names
+        {"server": name, "role": "supplier", "from": iso(60), "until": iso(61)} for name in names
     ]
     next(one for one in collected if one["server"] == server)["failed"] = [text]
     return files | {"case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": collected})}

@@ -339,7 +339,7 @@ class Contents:
         return found
 
     def _recorded(self, positions: set[str]) -> dict[str, set[str]]:
-        """Position -> the entries that the logs name for its change, where they have it."""
+        """Position -> the entries that the logs name for its change, where they have it and the collected entries have these."""
         system, numbers = self.evidence.system, self.evidence.numbers
         of = {one: system.change_of(one) for one in positions if system.origin_of(one) in numbers}
         some, named = of_keys(system, sorted({*of.values()}), numbers), dict[str, set[str]]()
@@ -347,7 +347,11 @@ class Contents:
             for key, row in self._changes(some, log):
                 if row["entry"]:
                     named.setdefault(key, set()).add(row["entry"])
-        return {one: named[key] for one, key in of.items() if key in named}
+        asked = pc.field("entry").isin(pa.array(sorted(set().union(*named.values())), pa.string()))
+        there = set[str]()
+        for export in self.exports.values() if named else ():
+            there.update(pc.unique(rows_where(export.parts, ["entry"], asked)["entry"]).to_pylist())
+        return {one: named[key] for one, key in of.items() if not named.get(key, set()).isdisjoint(there)}
 
     def _lacks_it(self, held: Held, lack: Lack) -> bool:
         """False where no vector tells of the change, or where it made an entry that is there: then only a value is lacking."""

@@ -25,7 +25,7 @@ from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.left_in_logs import LOG_ONLY
 from workbench.diagnosing.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.diagnosing.only_holders import keep_only_holder, only_here
-from workbench.diagnosing.passing_over import fill_instead, of_them_passed_over
+from workbench.diagnosing.passing_over import are_lost, fill_instead, of_them_passed_over
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
     fed_later,
@@ -510,10 +510,12 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         passed = row.get("passed_over") if coming else 0
         if passed:
             who += f"; {of_them_passed_over(row)}"
+            passed = 0 if are_lost(row, passed) else passed
         if behind := row.get("behind_gap"):
             come = "does not come" if behind == 1 else "do not come"
             who += f"; {behind:,} of them {come} before what the queue of {row['server']} lacks is there"
         may = (row.get("may_pass_over") or {}) if coming else {}
+        may = {name: count for name, count in may.items() if not are_lost(row, count)}
         for name, count in may.items():
             who += f"; a session of {name} that comes first passes over {count:,} of them for good: switch off its link until "
             who += "they have arrived"

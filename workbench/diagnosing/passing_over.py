@@ -70,12 +70,19 @@ def passed_over(situation: Situation, pair: Row) -> dict[str, int]:
     return found
 
 
+def are_lost(row: Row, count: int) -> bool:
+    """True if so many changes that a session passes over are those that no server has any more: no other way brings them."""
+    return count <= (row.get("lost") or 0)
+
+
 def of_them_passed_over(row: Row) -> str:
     """How many of the changes that a server waits for do not come, and why, in words."""
     count, suppliers = row["passed_over"], row["suppliers"]
     these = "it" if row["count"] == 1 else "all of them" if count == row["count"] else f"{count:,} of them"
     logs, lack, have = ("log", "lacks", "has") if len(suppliers) == 1 else ("logs", "lack", "have")
     it = "it" if count == 1 else "them"
+    if are_lost(row, count):
+        return f"the next session passes over {these}, which no server has any more (CHANGES_THROWN_AWAY)"
     return (
         f"the next session passes over {these} for good, for the {logs} of {listed(suppliers, 'and')} {lack} {it} and {have} "
         "later ones"

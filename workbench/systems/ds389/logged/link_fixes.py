@@ -450,9 +450,11 @@ def _replica(link: Agreement) -> tuple[Fix, ...]:
             "server is no longer to get changes",
         ),
         step(
-            f"then initialise it, {run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
-            "a replica that is new has no data to which changes could be applied",
-            f"an initialisation replaces all data of {link.suffix} on {link.consumer}",
+            f"then, if it has no data of {link.suffix} yet, initialise it, "
+            + run(link.supplier, "repl-agmt", "init", "--suffix", link.suffix, link.name),
+            "a replica that is new has no data to which changes could be applied; one that had data before goes on with these",
+            f"an initialisation replaces all data of {link.suffix} on {link.consumer}, and what clients wrote there while it "
+            "replicated nothing: no changelog has that, so compare its entries with those of the others before",
         ),
     )
 
