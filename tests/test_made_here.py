@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import plain_line, stamp
+from detector_samples import iso, plain_line, stamp
 from mesh_samples import case_of, changelog, claims, csn, elements, pair_of_servers, replica
-from test_unapplied import _time
 
 from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import diagnose
@@ -30,7 +29,7 @@ def folder(lines: list[tuple[float, str]], read: float) -> dict[str, Any]:
     )
     files["s2.errors.log"] = plain_line(2, STARTS)
     collected = [
-        {"server": name, "role": "supplier", "from": _time(read), "until": _time(read + 1)} for name in ("s1", "s2")
+        {"server": name, "role": "supplier", "from": iso(read), "until": iso(read + 1)} for name in ("s1", "s2")
     ]
     servers = [
         {"name": name, "files": sorted(file for file in files if file.startswith(name))} for name in ("s1", "s2")

@@ -464,6 +464,8 @@ class _Planned:
         for draft in self.repairs.drafts(view, need, asked):
             self.proposed.add(draft.way)
             result, after, course = _tried(view, need, draft)
+            if result is not None:  # what nothing shows to be lacking makes no way the better one
+                course = replace(course, restored=view.model.changes(result.restored - self.unjudged))
             if after is not None and course.proven and (why := self._leaves(view, need, after)):
                 course = replace(course, proven=False, refused=why)
             if result is not None and after is not None:

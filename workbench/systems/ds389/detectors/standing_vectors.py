@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.dropping import answers_that_count
+from workbench.diagnosing.former_suppliers import was_maker
 from workbench.diagnosing.proofs import ANSWERED_BEFORE
 from workbench.fleet.told import Evidence, readings_began
 from workbench.model import Finding, counted, listed, step
@@ -93,6 +94,8 @@ def _starts(evidence: Evidence, server: str) -> list[datetime]:
 def _answered(situation: Situation, replica: Replica, read: datetime) -> list[dict[str, Any]]:
     """The changes of others that it answered with success well before it was read, and that its RUV does not cover.
 
+    What it made as an origin that it is no more, its RUV never covers.
+
     Nothing where no line tells of a start: it may run with older data.
     """
     server = replica.server
@@ -108,7 +111,7 @@ def _answered(situation: Situation, replica: Replica, read: datetime) -> list[di
     behind = pc.scalar(False)
     for origin in replica.vector:
         top = max(last(replica.vector, origin) or "", replica.later.get(origin, ""))
-        if top and origin != replica.origin:
+        if top and origin != replica.origin and not was_maker(situation, server, replica.suffix, origin):
             behind |= (pc.field("origin") == origin) & (pc.field("position") > top)
     rows = evidence.told("applied", ["position", "origin", "at", "file", "offset"], where & behind, server)
     found: list[dict[str, Any]] = rows.to_pylist()
