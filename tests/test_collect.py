@@ -250,6 +250,25 @@ def test_an_instance_is_what_its_folder_says(tmp_path: Path) -> None:
     assert (other.secure_port, other.url) == (None, "ldap://localhost:3890")
 
 
+def test_a_server_that_writes_its_configuration_anew_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen on 2.3.1: it moves dse.ldif away before the new one takes its place."""
+    configured(tmp_path, "first", DSE)
+    file = tmp_path / "slapd-first" / "dse.ldif"
+    file.rename(aside := file.with_name("dse.ldif.bak"))
+    waited: list[float] = []
+
+    def goes_on(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            aside.rename(file)
+
+    monkeypatch.setattr(instances.time, "sleep", goes_on)
+    assert instances.instance_named("first", tmp_path).port == 3890
+    assert len(waited) == 3
+
+
 def test_an_instance_that_is_not_there_or_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="there is none there: name the folder with --instances-folder"):
         instances.instance_named("first", tmp_path)

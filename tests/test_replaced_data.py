@@ -219,3 +219,18 @@ def test_an_entry_that_was_read_whole_lacks_what_it_does_not_show(bad: str, tmp_
     files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(1, 9))), flags=0)
     files["s2.entries.ldif"] += bad
     assert missed(tmp_path, files) == [made]
+
+
+@pytest.mark.parametrize(("flags", "gone"), [(1, 0), (0, 1)])
+def test_what_the_log_of_its_maker_may_have_is_not_said_to_be_in_none(flags: int, gone: int, tmp_path: Path) -> None:
+    """s1 claims 20 and s2 has 5; the log of s1 was not collected, or s1 keeps none."""
+    files: dict[str, Any] = {}
+    for number, claimed in enumerate((20, 5, 5), 1):
+        kept = flags if number == 1 else 1
+        files[f"s{number}.replica.ldif"] = replica(number, elements(claims(r1=(1, claimed))), flags=kept)
+        files |= listening(f"s{number}")
+        if number > 1:
+            files[f"s{number}.changelog.ldif"] = changelog([csn(second, 1) for second in range(1, 6)])
+    files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902) + agreement("s1-to-s3", 38903)
+    found = diagnose(case_of(tmp_path, files))
+    assert {(row["server"], row["gone"]) for row in found["pending"]} == {("s2", gone), ("s3", gone)}

@@ -438,3 +438,16 @@ def test_a_way_to_fill_it_is_shown_although_it_lacks_no_change(tmp_path: Path) -
     asked = plan(case, only=["s3"], ways=["initialise-from-s1"])
     assert [(one.repair, one.server) for one in asked.steps] == [("save", "s3"), ("initialise", "s3")]
     assert not [line for line in asked.left if line.startswith("REPLICATION_WAS_OFF")]
+
+
+def test_it_is_told_of_a_server_on_which_it_is_off_still(tmp_path: Path) -> None:
+    """Seen on 2.3.1: s3 shows no replica, so it could not be read; its access log tells since when, and what clients wrote."""
+    files = off_and_on(switched().partition(said(26, 4, "ADD", REPLICA, 105))[0])
+    for kind in ("replica", "changelog", "agreements"):
+        del files[f"s3.{kind}.ldif"]
+    found = diagnose(case_of(tmp_path, files | {"s3.DOWN": "no replica of that suffix\n"}))
+    assert headline(found).startswith("2 operations of clients on s3 went unrecorded while replication was off there; ")
+    (off,) = of("REPLICATION_WAS_OFF", found["findings"])
+    assert "at 2024-03-24 10:27:32 UTC, and is off still. Meanwhile clients wrote there" in off["summary"]
+    assert off["fix"][0]["repair"].startswith(f"switch replication of {SUFFIX} on again on s3")
+    assert off["fix"][0]["caution"].startswith("do not initialise s3")

@@ -339,9 +339,11 @@ class Waiting:
 
     def _written_up_to(self, origin: str) -> Pair:
         makers = [one for one in self.holders if one.replica.origin == origin]
-        if len(makers) != 1 or (log := makers[0].replica.log) is None:
+        if len(makers) != 1:
             return HIGHEST
         (maker,) = makers
+        if (log := maker.replica.log) is None:
+            return LOWEST if maker.replica.keeps_log else HIGHEST  # its log was not collected, and may have them
         if since := maker.proofs.unbroken_since:
             # Its own log is never trimmed that far: what it made since its last start is there.
             return max(self._pair(maker.last.get(origin, "")), (self.system.instant(since), -1))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.initialisations import initialisations
 from workbench.fleet.told import Evidence
+from workbench.fleet.topology import Replica
 from workbench.model import Finding, counted, step
 from workbench.rules.verdicts import TOTAL
 from workbench.systems.ds389.formats.unrecorded import UNRECORDED
@@ -23,7 +24,6 @@ from workbench.systems.ds389.logged.lines import WITH_TEXT, line_shown, session_
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Replica
 
 REMOVED = "replica_removed"
 _SAME = timedelta(minutes=2)
@@ -39,6 +39,7 @@ class Off:
     count     what clients wrote meanwhile, as far as the access log shows it
     whole     the access log shows all of that time
     compared  the entries of all its servers were collected, and are alike: nothing is left of it
+    still     the server shows no replica of the suffix: replication is off there by now, too
     """
 
     server: str
@@ -50,6 +51,7 @@ class Off:
     whole: bool
     compared: bool
     evidence: tuple[Mapping[str, Any], ...]
+    still: bool = False
 
     @property
     def nothing(self) -> bool:
@@ -61,7 +63,8 @@ def replication_was_off(situation: Situation) -> Iterator[Finding]:
     """Told of each time that its server and the others still have to do with."""
     for one in situation.once(_off_times):
         at = f"{one.at:%Y-%m-%d %H:%M:%S}"
-        when = f"from {at} to {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else f"at {at} UTC, and on again since"
+        since = "is off still" if one.still else "on again since"
+        when = f"from {at} to {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else f"at {at} UTC, and {since}"
         severity = "info" if one.nothing else "error" if one.count else "warning"
         root = f"{counted(one.count, 'operation')} of clients on {one.server} went unrecorded while replication was off there"
         yield Finding(
@@ -72,7 +75,7 @@ def replication_was_off(situation: Situation) -> Iterator[Finding]:
             suffix=one.suffix,
             evidence=one.evidence,
             root=root if severity == "error" else "",
-            fix=() if one.nothing else (_compare(situation, one),),
+            fix=() if one.nothing else (_switch_on(one),) if one.still else (_compare(situation, one),),
         )
 
 
@@ -92,6 +95,15 @@ def _written(one: Off) -> str:
         f". Meanwhile clients wrote there: its access log shows {more}{counted(one.count, 'operation')} without a CSN ({names}). "
         f"No changelog has {'it' if one.count == 1 else 'them'}, and no session sends {'it' if one.count == 1 else 'them'} to "
         "another server"
+    )
+
+
+def _switch_on(one: Off) -> dict[str, str | None]:
+    return step(
+        f"switch replication of {one.suffix} on again on {one.server}, with the role and the replica ID that it had (`dsconf "
+        "INSTANCE replication enable`), and make its agreements again; then collect with the entries, and diagnose anew",
+        f"the data of {one.server} are there, and its entries alone tell what clients wrote meanwhile",
+        f"do not initialise {one.server}, and nothing from it, before that",
     )
 
 
@@ -144,9 +156,20 @@ def _removals(situation: Situation) -> dict[tuple[str, str | None], list[Removal
     return found
 
 
+def _shown_or_logged(situation: Situation) -> list[Replica]:
+    """The replicas, and those that their servers do not show, and that logs of operations tell to have been switched off."""
+    shown = situation.topology.replicas
+    suffixes = {one.suffix for one in shown if one.suffix}
+    here = (one for one in situation.case.inputs if one.snapshot == situation.topology.snapshot)
+    logged = {(one.server, suffix) for one in here for suffix in one.facts.get(UNRECORDED, {}) if suffix in suffixes}
+    known = {(one.server, one.suffix) for one in shown}
+    return [*shown, *(Replica(server, suffix) for server, suffix in sorted(logged - known))]
+
+
 def _off_times(situation: Situation) -> list[Off]:
     found = []
-    for replica in situation.topology.replicas:
+    known = {(one.server, one.suffix) for one in situation.topology.replicas}
+    for replica in _shown_or_logged(situation):
         windows = _windows(situation, replica)
         lines = situation.once(_removals).get((replica.server, replica.suffix), [])
         for at, line in lines:
@@ -173,6 +196,7 @@ def _off_times(situation: Situation) -> list[Off]:
                         window.seen and window.until is not None,
                         compared,
                         (*window.lines, *window.files),
+                        (replica.server, replica.suffix) not in known,
                     )
                 )
     return found

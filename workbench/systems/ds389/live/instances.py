@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from workbench.systems.ds389.formats.ldif import Entry
 
 _WITHIN = Path("etc/dirsrv")
 _MOST = 64 << 20
+_LOOKS, _BETWEEN = 20, 0.1
+"""How often a file is looked for that its server may be writing anew, and seconds between two looks."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,18 @@ def instances(folder: Path | None = None) -> dict[str, Path]:
     """Name -> configuration file of every instance in the folder."""
     folder = folder or instances_folder()
     found = {path.name.removeprefix("slapd-"): path / "dse.ldif" for path in sorted(folder.glob("slapd-*"))}
-    return {name: file for name, file in found.items() if not name.endswith(".removed") and os.path.lexists(file)}
+    return {name: file for name, file in found.items() if not name.endswith(".removed") and _is_there(file)}
+
+
+def _is_there(file: Path) -> bool:
+    """True if a configuration file is there. A server that writes it anew moves the old one away first, for a moment."""
+    for _ in range(_LOOKS):
+        if os.path.lexists(file):
+            return True
+        if not os.path.lexists(file.with_name(f"{file.name}.bak")):
+            return False
+        time.sleep(_BETWEEN)
+    return False
 
 
 def instance_named(name: str, folder: Path | None = None) -> Instance:
@@ -109,6 +123,7 @@ def instance_named(name: str, folder: Path | None = None) -> Instance:
 def read_instance(name: str, file: Path) -> Instance:
     """An instance out of its configuration file. Only what is named here is looked at: the file holds secrets."""
     try:
+        _is_there(file)
         with open(file, "rb") as opened:
             data = opened.read(_MOST)
     except OSError as error:
