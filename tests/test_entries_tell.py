@@ -506,7 +506,7 @@ def test_the_mark_that_a_child_leaves_in_its_revived_parent_is_not_the_child(tmp
     files |= {f"{name}.changelog.ldif": added for name in ("s1", "s2")}
     found = diagnose(case_of(tmp_path / "logged", files))
     assert not found["missing"]
-    assert "s1" not in {one["server"] for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"}
+    assert "s1" not in {finding["server"] for finding in found["findings"] if finding["code"] == "ENTRIES_DIFFER"}
 
 
 def test_a_value_in_the_entry_of_another_change_is_wrong_where_it_stands(tmp_path: Path) -> None:
@@ -518,7 +518,7 @@ def test_a_value_in_the_entry_of_another_change_is_wrong_where_it_stands(tmp_pat
     logs = dict.fromkeys(entries, logged(made, 2, "uid=b", "replace: title\ntitle: by a\n-\n", "modify"))
     found = diagnose(case_of(tmp_path, mesh({"r1": (1, 9), "r2": (1, 2)}, entries, logs)))
     assert not found["missing"]
-    (differs,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
+    (differs,) = (finding for finding in found["findings"] if finding["code"] == "ENTRIES_DIFFER")
     assert differs["server"] == "s3" and f"1 entry has other values (ou=sub,{SUFFIX} (title))" in differs["summary"]
 
 
@@ -546,17 +546,19 @@ def test_two_entries_of_one_name_on_one_server_are_its_cache(tmp_path: Path) -> 
     right = [entry("ou=sub", 7), entry("uid=b", 2)]
     wrong = [right[0], right[1].replace("dn: uid=b,", "dn: ou=sub,")]
     found = diagnose(case_of(tmp_path, mesh({"r1": (1, 9), "r2": (1, 2)}, {"s1": wrong, "s2": right, "s3": right}, {})))
-    (differs,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
+    (differs,) = (finding for finding in found["findings"] if finding["code"] == "ENTRIES_DIFFER")
     assert f"(uid=b,{SUFFIX} as ou=sub,{SUFFIX})" in differs["summary"]
     (step,) = differs["fix"]
     assert step["repair"].startswith("restart s1, collect again") and step["caution"].startswith("rename nothing")
 
 
 def test_a_new_supplier_that_a_server_has_not_heard_of_is_none_that_it_was_cleaned_of(tmp_path: Path) -> None:
-    """s2 lacks a value of origin 1; that its RUV does not name 4, a supplier made a moment ago, has nothing to do with it."""
+    """s2 lacks a value of origin 1, and its RUV does not name 4, a supplier that was added a moment ago."""
     whole = entry("uid=a", 2, "title: x")
     files = mesh({"r1": (1, 9), "r2": (1, 2)}, {"s1": [whole], "s2": [entry("uid=a", 2)], "s3": [whole]}, {})
     files["s3.replica.ldif"] = replica(4, elements({**claims(r1=(1, 9), r2=(1, 2)), 4: None}))
-    (differs,) = (one for one in diagnose(case_of(tmp_path, files))["findings"] if one["code"] == "ENTRIES_DIFFER")
+    (differs,) = (
+        finding for finding in diagnose(case_of(tmp_path, files))["findings"] if finding["code"] == "ENTRIES_DIFFER"
+    )
     assert differs["server"] == "s2" and "does not name" not in differs["summary"]
     assert "once more on" in differs["fix"][0]["repair"]

@@ -49,10 +49,10 @@ def test_what_a_hub_made_before_is_brought_by_the_role_that_it_had(tmp_path: Pat
     assert "--newrole supplier --replica-id 3" in again["repair"] and "then make a change on it" in again["repair"]
     assert saved["repair"].startswith("or save them")
     waiting = of("PENDING_CHANGES", found["findings"])
-    assert {one["server"] for one in waiting} == {"s1", "s2"}
-    for one in waiting:
-        assert one["fix"][0]["repair"] == "do what STRANDED_CHANGE says of s3"
-        assert "only s3 has them, as an origin that it is no more" in one["summary"]
+    assert {finding["server"] for finding in waiting} == {"s1", "s2"}
+    for finding in waiting:
+        assert finding["fix"][0]["repair"] == "do what STRANDED_CHANGE says of s3"
+        assert "only s3 has them, as an origin that it is no more" in finding["summary"]
     assert headline(found).startswith("5 are stranded on s3; ")
 
 
@@ -79,8 +79,8 @@ def test_a_log_that_lacks_what_others_have_seen_brings_nothing(tmp_path: Path) -
     files = demoted()
     others = [csn(second, rid) for rid in (1, 2) for second in (0, 1)]
     files["s3.changelog.ldif"] = changelog([*others, *MADE[6:]], own_entries=True)
-    for one in of("STRANDED_CHANGE", findings(tmp_path, files)):
-        assert all("--newrole supplier" not in step["repair"] for step in one["fix"])
+    for finding in of("STRANDED_CHANGE", findings(tmp_path, files)):
+        assert all("--newrole supplier" not in step["repair"] for step in finding["fix"])
 
 
 def test_a_hub_that_made_nothing_is_given_an_id_of_its_own(tmp_path: Path) -> None:

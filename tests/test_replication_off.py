@@ -147,11 +147,11 @@ def test_a_server_with_another_replica_id_than_its_data_makes_no_changes_as_that
     if again:  # started once more, without that line
         found["s2.errors.log"] += starts.replace(stamp(20), stamp(30))
     told = diagnose(case_of(tmp_path, found))
-    codes = {one["code"] for one in told["findings"] if not one["overruled_by"]}
+    codes = {finding["code"] for finding in told["findings"] if not finding["overruled_by"]}
     assert ("REPLICA_ID_CHANGED" in codes, "DUPLICATE_ORIGIN" in codes) == (not again, again)
     if not again:
         assert headline(told).startswith("The replica ID of s2 was changed from 2 to 1 in its configuration; ")
-        assert {one["name"]: one["origin"] for one in told["servers"]} == {"s1": "1", "s2": "2"}
+        assert {server["name"]: server["origin"] for server in told["servers"]} == {"s1": "1", "s2": "2"}
         (changed,) = of("REPLICA_ID_CHANGED", told["findings"])
         assert "set nsDS5ReplicaId of its replica back to 2 in dse.ldif" in changed["fix"][0]["repair"]
         (off,) = of("REPLICATION_OFF", told["findings"])
@@ -168,7 +168,7 @@ def test_a_start_in_a_later_log_file_is_the_last_one(tmp_path: Path) -> None:
     )
     found["s2.errors.log"] = f"{stamp(40)} {starts}\n"
     told = diagnose(case_of(tmp_path, found))
-    assert {one["name"]: one["origin"] for one in told["servers"]} == {"s1": "1", "s2": "4"}
+    assert {server["name"]: server["origin"] for server in told["servers"]} == {"s1": "1", "s2": "4"}
     assert not of("REPLICA_ID_CHANGED", told["findings"])
 
 
@@ -183,5 +183,5 @@ def test_a_replica_that_was_set_up_anew_with_that_id_has_it(tmp_path: Path) -> N
     mismatch = "ERR - _csngen_parse_state - Replica id mismatch; current id - 4, replica id in the state - 2"
     found["s2.errors.log"] = f"{title}{starts}{stamp(21)} - {mismatch}\n{stamp(22)} - {NOT_SET_UP}\n"
     told = diagnose(case_of(tmp_path, found))
-    assert {one["name"]: one["origin"] for one in told["servers"]} == {"s1": "1", "s2": "4"}
+    assert {server["name"]: server["origin"] for server in told["servers"]} == {"s1": "1", "s2": "4"}
     assert not of("REPLICA_ID_CHANGED", told["findings"])

@@ -37,9 +37,9 @@ def standing(*, answered: int = 20, started: float = 3, read: float = 60, covere
 def test_it_is_said_first_and_what_waits_is_not_said_to_need_a_link(tmp_path: Path) -> None:
     found = diagnose(case_of(tmp_path, standing()))
     assert headline(found).startswith("The RUV of s2 stands still for origin 1 while it applies changes; ")
-    (one,) = of("VECTOR_STANDS_STILL", found["findings"])
-    assert (one["severity"], one["server"]) == ("warning", "s2")
-    assert "s2 answered 20 changes with success" in one["summary"]
+    (standing_still,) = of("VECTOR_STANDS_STILL", found["findings"])
+    assert (standing_still["severity"], standing_still["server"]) == ("warning", "s2")
+    assert "s2 answered 20 changes with success" in standing_still["summary"]
     (waits,) = of("PENDING_CHANGES", found["findings"])
     assert [step["repair"] for step in waits["fix"]] == ["do what VECTOR_STANDS_STILL says of s2"]
 

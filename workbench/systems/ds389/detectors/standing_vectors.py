@@ -9,7 +9,7 @@ Seen on 2.3.1 where a read-only server was made a supplier and a consumer again 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from workbench.diagnosing.proofs import ANSWERED_BEFORE
 from workbench.fleet.told import Evidence, readings_began
 from workbench.model import Finding, counted, listed, step
 from workbench.rules.vectors import last
+from workbench.systems.ds389.detectors.shown import Row
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -67,7 +68,7 @@ def vector_stands_still(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _shown(row: Row) -> Row:
     return {**row, "at": row["at"].isoformat()}
 
 
@@ -91,7 +92,7 @@ def _starts(evidence: Evidence, server: str) -> list[datetime]:
     return evidence.moments(server, {evidence.shown.proving.started})
 
 
-def _answered(situation: Situation, replica: Replica, read: datetime) -> list[dict[str, Any]]:
+def _answered(situation: Situation, replica: Replica, read: datetime) -> list[Row]:
     """The changes of others that it answered with success well before it was read, and that its RUV does not cover.
 
     What it made as an origin that it is no more, its RUV never covers.
@@ -114,5 +115,5 @@ def _answered(situation: Situation, replica: Replica, read: datetime) -> list[di
         if top and origin != replica.origin and not was_maker(situation, server, replica.suffix, origin):
             behind |= (pc.field("origin") == origin) & (pc.field("position") > top)
     rows = evidence.told("applied", ["position", "origin", "at", "file", "offset"], where & behind, server)
-    found: list[dict[str, Any]] = rows.to_pylist()
+    found: list[Row] = rows.to_pylist()
     return found

@@ -1,0 +1,111 @@
+"""Tasks that clean a replica ID: those that do not end, and those that clean the one of a server that lives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import findings, of, plain_line, stamp, status, with_status
+from entry_samples import entry, export
+from link_samples import NO_CONNECTION, not_connected
+from link_samples import mesh as failing_mesh
+from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+
+
+def equal_servers() -> dict[str, str]:
+    return pair_of_servers(4, 4)
+
+
+def waits(second: float, wait: int, rid: int = 7) -> str:
+    return plain_line(second, f"CleanAllRUV Task (rid {rid}): Not all replicas online, retrying in {wait} seconds...")
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity"),
+    [
+        ([waits(0, 10), waits(10, 20)], "info"),
+        ([waits(0, 10), waits(10, 20), waits(310, 40)], "warning"),
+        ([waits(0, 7200)], "warning"),
+        ([waits(0, 7200), plain_line(9, "CleanAllRUV Task (rid 7): Successfully cleaned rid(7)")], None),
+        ([waits(0, 7200), plain_line(9, "CleanAllRUV Task (rid 8): Successfully cleaned rid(8)")], "warning"),
+    ],
+)
+def test_a_clean_task_that_has_not_ended(lines: list[str], severity: str | None, tmp_path: Path) -> None:
+    found = of("CLEAN_HANGING", findings(tmp_path, equal_servers() | {"s1.errors.log": "".join(lines)}))
+    told = [(severity, "s1", "7", "")] if severity else []
+    assert [(one["severity"], one["server"], one["origin"], one["root"]) for one in found] == told
+
+
+def test_a_clean_task_for_the_replica_id_of_a_server_is_to_be_ended_first(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, equal_servers() | {"s1.errors.log": waits(0, 10, rid=2)}))
+    (one,) = of("CLEAN_HANGING", found["findings"])
+    assert headline(found).startswith("A task on s1 is to clean replica ID 2, which is that of s2; ")
+    assert one["severity"] == "error" and "abort-cleanallruv" in one["fix"][0]["repair"]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_who_cleaned_the_replica_id_of_a_server_already_is_restarted(restarted: bool, tmp_path: Path) -> None:
+    """Seen on 2.3.1: the others drop what the server writes until each was restarted, whether the last task is ended or not."""
+    done = plain_line(8, "CleanAllRUV Task (rid 2): Successfully cleaned rid(2)")
+    done += f"{stamp(9)} - INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up\n" if restarted else ""
+    (hanging,) = of(
+        "CLEAN_HANGING",
+        findings(tmp_path, equal_servers() | {"s1.errors.log": waits(0, 10, rid=2), "s2.errors.log": done}),
+    )
+    assert (
+        "; s2 cleaned it already, and was not started since (by its errors log)" in hanging["summary"]
+    ) is not restarted
+    assert ("then restart s2" in hanging["fix"][0]["repair"]) is not restarted
+
+
+def test_the_element_of_a_live_replica_id_goes_by_its_cleaning(tmp_path: Path) -> None:
+    """s2 lives, and replica ID 2 was cleaned: its element is back with one CSN, behind that of s1, and s1 names it no more."""
+    files: dict[str, Any] = equal_servers() | {"s1.errors.log": waits(0, 10, rid=2)}
+    first, *_ = elements(claims(r1=(0, 9)))[1:]
+    generation = elements({})
+    files["s1.replica.ldif"] = replica(1, [*generation, first])
+    files["s2.replica.ldif"] = replica(
+        2, [*generation, first, f"{{replica 2 ldap://localhost.localdomain:38902}} {csn(20, 2)}"]
+    )
+    told = status(11, "Unable to acquire replica: the replica has the same Replica ID as this one", "red", 5, 6)
+    files["s2.agreements.ldif"] = with_status(agreement("to-s1", 38901), told)
+    anna = entry("uid=anna", 1)
+    files["s1.entries.ldif"] = export([*generation, first], [anna])
+    new = entry("uid=new", 5).replace(csn(1, 1), csn(20, 2))
+    files["s2.entries.ldif"] = export([*generation, first], [anna, new])
+    found = findings(tmp_path, files)
+    (broken,) = (finding for finding in of("BROKEN_VECTOR", found) if finding["server"] == "s2")
+    assert broken["fix"][0]["repair"] == "do what CLEAN_HANGING says of s1"
+    (failing,) = of("LINK_FAILING", found)
+    assert "where its own, of replica ID 2, should stand" in failing["summary"]
+    assert [step["repair"].partition(",")[0] for step in failing["fix"]][1:] == [
+        "restart s2",
+        "then start the agreement again",
+    ]
+    (differs,) = of("ENTRIES_DIFFER", found)
+    assert "and the vector of s1 does not name origin 2" in differs["summary"]
+    assert "write" not in str([step["repair"] for step in differs["fix"]])
+
+
+def test_nothing_that_lets_such_a_task_go_on_is_advised_before(tmp_path: Path) -> None:
+    """s2 is behind, and a link to it fails: once it is mended, the task goes on."""
+    logs = waits(0, 10, rid=2) + not_connected(9, "localhost:38902")
+    case = case_of(tmp_path, failing_mesh(NO_CONNECTION, logs))
+    told = diagnose(case)["findings"]
+    for code in ("LINK_FAILING", "PENDING_CHANGES"):
+        (one,) = of(code, told)
+        assert one["fix"][0]["repair"] == "do what CLEAN_HANGING says first"
+
+
+def test_a_clean_task_that_two_snapshots_show(tmp_path: Path) -> None:
+    task = f"nsds5ReplicaCleanRUV: 7:{csn(0, 7)}:no:1\n"
+    before, now = equal_servers(), equal_servers()
+    before["s1.replica.ldif"] = before["s1.replica.ldif"].rstrip("\n") + f"\n{task}\n"
+    assert not of("CLEAN_HANGING", findings(tmp_path / "gone", before, now))
+    now["s1.replica.ldif"] = before["s1.replica.ldif"]
+    (one,) = of("CLEAN_HANGING", findings(tmp_path / "there", before, now))
+    assert (one["server"], one["origin"], one["suffix"]) == ("s1", "7", SUFFIX)
