@@ -14,6 +14,7 @@ from entry_samples import mesh as shown_by
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
+from workbench.diagnosing.diagnosis_text import headline
 from workbench.fleet.topology import topology
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.systems.ds389.rules.proving import resets
@@ -221,8 +222,8 @@ def test_an_entry_that_was_read_whole_lacks_what_it_does_not_show(bad: str, tmp_
     assert missed(tmp_path, files) == [made]
 
 
-@pytest.mark.parametrize(("flags", "gone"), [(1, 0), (0, 1)])
-def test_what_the_log_of_its_maker_may_have_is_not_said_to_be_in_none(flags: int, gone: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flags", "says"), [(1, "no collected log has it"), (0, "no log has it")])
+def test_what_the_log_of_its_maker_may_have_is_not_said_to_be_in_none(flags: int, says: str, tmp_path: Path) -> None:
     """s1 claims 20 and s2 has 5; the log of s1 was not collected, or s1 keeps none."""
     files: dict[str, Any] = {}
     for number, claimed in enumerate((20, 5, 5), 1):
@@ -233,4 +234,8 @@ def test_what_the_log_of_its_maker_may_have_is_not_said_to_be_in_none(flags: int
             files[f"s{number}.changelog.ldif"] = changelog([csn(second, 1) for second in range(1, 6)])
     files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902) + agreement("s1-to-s3", 38903)
     found = diagnose(case_of(tmp_path, files))
-    assert {(row["server"], row["gone"]) for row in found["pending"]} == {("s2", gone), ("s3", gone)}
+    waiting = {(row["server"], row["gone"], row["unread_log"]) for row in found["pending"]}
+    assert waiting == {(server, 1, flags == 1) for server in ("s2", "s3")}
+    assert f"; {says}" in headline(found)
+    told = [one["summary"] for one in found["findings"] if one["code"] == "PENDING_CHANGES"]
+    assert len(told) == 2 and all(("in no collected log" in text) == (flags == 1) for text in told)

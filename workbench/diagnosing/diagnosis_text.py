@@ -107,6 +107,7 @@ def summed(found: Row) -> dict[str, Any]:
             "on": sorted(lacks),
             "same": len(set(lacks.values())) < 2,
             "in_no_log": max(gone.values(), default=0),
+            "unread_log": any(row.get("unread_log") for row in rows),
         }
     counted["held"]["stopped_servers"] = [
         f"{server} {STOPPED_BECAUSE[code]}" for server, code in sorted(stopped.items())
@@ -390,7 +391,8 @@ def verdict_line(told: Row) -> str:
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")
     if told["stuck"]["count"]:
         unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]
-        who, log = ("no collected server", "no collected log") if unread else ("nobody", "no log")
+        who = "no collected server" if unread else "nobody"
+        log = "no collected log" if unread or told["stuck"]["unread_log"] else "no log"
         count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
         if told["stuck_behind_links"]:

@@ -419,7 +419,7 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
         return (again,) if comes else (again, *mend_first(situation, rest, failing))
     if not gone or system.streaming or system.tiering:
         return (_way(situation, row, failing, "they arrive"),)
-    if situation.not_collected(row["suffix"]):  # there may be logs that have them
+    if row.get("unread_log") or situation.not_collected(row["suffix"]):  # there may be logs that have them
         return (_way(situation, row, failing, "what a log has of them arrives"),)
     it, they = ("it", "it") if gone == 1 else ("them", "they")
     saved = step(

@@ -506,7 +506,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         if refused:
             who += f"; {how_refused(row)}"
         who = apart if unfed else how_dropped(row) if dropped else apart or who
-        gone = f"; {supplied_by_none(situation, row['suffix'], lacking)}" if lacking else ""
+        unread = bool(row.get("unread_log"))
+        gone = f"; {supplied_by_none(situation, row['suffix'], lacking, unread_log=unread)}" if lacking else ""
         passed = row.get("passed_over") if coming else 0
         if passed:
             who += f"; {of_them_passed_over(row)}"

@@ -35,9 +35,11 @@ def not_supplied(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str
     return supplied_by_none(situation, rows[0]["suffix"], gone, " of them")
 
 
-def supplied_by_none(situation: Situation, suffix: str | None, count: int, of_them: str = "") -> str:
+def supplied_by_none(
+    situation: Situation, suffix: str | None, count: int, of_them: str = "", unread_log: bool = False
+) -> str:
     """That no log has some changes; what was not collected may have them."""
-    who = "in no collected log" if situation.not_collected(suffix) else "in no log any more"
+    who = "in no collected log" if unread_log or situation.not_collected(suffix) else "in no log any more"
     return f"{counted(count)}{of_them} {'is' if count == 1 else 'are'} {who}"
 
 

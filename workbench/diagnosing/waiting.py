@@ -142,13 +142,25 @@ class Waiting:
         keys = [*claimed, *(self.system.order_key(origin, *end) for end in ends)]
         if not keys:
             return None
+        gone += sum(self._pair(key) <= shown for key in claimed)
         return {
             "count": count + len(claimed),
             "first": self.system.show(min(keys)),
             "last": self.system.show(max(keys)),
             "available": available,
-            "gone": gone + sum(self._pair(key) <= shown for key in claimed),
+            "gone": gone,
+            "unread_log": gone > 0 and self._in_unread_log(origin, min(keys)),
         }
+
+    def _in_unread_log(self, origin: str, first: str) -> bool:
+        """True if a log may have such changes that was not collected: that of a server that has seen them."""
+        return any(
+            one.replica.log is None
+            and one.replica.keeps_log
+            and one.seen.get(origin, "") >= first
+            and not vector_stands_still(one.proofs)
+            for one in self.holders
+        )
 
     def counted(self, server: str, origin: str, span: Span) -> Positions:
         """The known changes of the span that the row of the server counts: what it is shown to have is not among them."""
@@ -343,7 +355,7 @@ class Waiting:
             return HIGHEST
         (maker,) = makers
         if (log := maker.replica.log) is None:
-            return LOWEST if maker.replica.keeps_log else HIGHEST  # its log was not collected, and may have them
+            return HIGHEST
         if since := maker.proofs.unbroken_since:
             # Its own log is never trimmed that far: what it made since its last start is there.
             return max(self._pair(maker.last.get(origin, "")), (self.system.instant(since), -1))
