@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import plain_line, status, with_status
-from entry_samples import entry, export, mesh
+from detector_samples import plain_line, read_at, status, with_status
+from entry_samples import answered, entry, export, logged, mesh
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench.diagnosing.diagnosis import diagnose
@@ -122,3 +122,72 @@ def test_the_plan_fills_no_server_that_may_hold_what_is_in_no_log(tmp_path: Path
     assert not [step for step in made.steps if step.repair == "initialise"]
     said = plan_text(made)
     assert "s2 may hold what is in no log" in said and "what CHANGELOG_CLOSED says comes first" in said
+
+
+STOPPED = "INFO - main - slapd stopped."
+
+
+def opened(*lines: tuple[float, str]) -> dict[str, Any]:
+    """s2 was made a supplier while it ran, and opened its changelog at its next start; s1 never got what it wrote before.
+
+    40 a value of anna, which 70 replaced    45 a value of berta    70 the same value of anna, which its changelog has
+    """
+    once = f"sn;vucsn-{csn(1, 1)}: once"
+    anna = entry("uid=anna", 1, f"sn;vucsn-{csn(70, 2)}: seventy")
+    berta = [entry("uid=berta", 2, sn) for sn in (once, f"sn;vucsn-{csn(45, 2)}: berta")]
+    later = logged(csn(70, 2), 1, "uid=anna", "replace: sn\nsn: seventy\n-\n")
+    files = mesh(
+        {"r1": (1, 20), "r2": (19, 70)},
+        {"s1": [anna, berta[0]], "s2": [anna, berta[1]]},
+        {"s1": changelog([], marks=[csn(20, 1)]) + later, "s2": changelog([], marks=[csn(20, 1), csn(19, 2)]) + later},
+    )
+    files["s1.errors.log"] = plain_line(0, STARTS)
+    files["s2.errors.log"] = "".join(plain_line(second, text) for second, text in lines)
+    files["s1.access.log"] = answered(2, "uid=x", csn(2, 1)) + answered(70, "uid=anna", csn(70, 2), replicated=True)
+    told = [(40, "uid=anna"), (45, "uid=berta"), (70, "uid=anna")]
+    files["s2.access.log"] = "".join(answered(second, name, csn(second, 2)) for second, name in told)
+    return read_at(files, 90)
+
+
+@pytest.mark.parametrize(
+    ("lines", "lost"),
+    [
+        ([(10, STARTS), (30, NOT_OPEN), (60, STOPPED), (61, STARTS)], {45}),
+        ([(10, STARTS), (30, NOT_OPEN), (61, STARTS)], {40, 45}),
+    ],
+    ids=["stopped in good order", "killed"],
+)
+def test_a_changelog_that_was_opened_later_is_no_sign_of_other_data(
+    lines: list[tuple[float, str]], lost: set[int], tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: 11 changes of a server were told as gone there, that its data showed to be there."""
+    found = diagnose(case_of(tmp_path, opened(*lines)))
+    assert {one["code"] for one in found["findings"] if one["severity"] != "info"} == {"MISSED_CHANGE"}
+    assert {(row["server"], row["position"]) for row in found["missing"]} == {("s1", csn(at, 2)) for at in lost}
+
+
+def test_a_changelog_that_no_line_tells_to_have_been_closed_contradicts_what_was_answered(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, opened((10, STARTS), (60, STOPPED), (61, STARTS))))
+    assert ("s2", csn(40, 2)) in {(row["server"], row["position"]) for row in found["missing"]}
+
+
+def test_a_server_that_shows_what_others_lack_is_not_filled_from_them(tmp_path: Path) -> None:
+    """An entry of s2 has another name than elsewhere; berta alone shows there what no log has."""
+    files = opened((10, STARTS), (30, NOT_OPEN), (60, STOPPED), (61, STARTS))
+    named = {"s1": "uid=carl", "s2": "uid=karl", "s3": "uid=carl"}
+    for one in ("replica", "changelog", "access", "errors"):
+        for kind in ("ldif", "log"):
+            if text := files.get(f"s1.{one}.{kind}"):
+                files[f"s3.{one}.{kind}"] = text
+    files["s3.replica.ldif"] = replica(3, elements(claims(r1=(1, 20), r2=(19, 70))))
+    files["s3.agreements.ldif"] = agreement("s3-to-s2", 38902)
+    files["s1.agreements.ldif"] += agreement("s1-to-s3", 38903)
+    files["s3.entries.ldif"] = files["s1.entries.ldif"]
+    for name, rdn in named.items():
+        files[f"{name}.entries.ldif"] += entry(rdn, 3, f"sn;vucsn-{csn(1, 1)}: carl")
+    del files["case.yaml"]
+    found = diagnose(case_of(tmp_path, read_at(files, 90)))
+    (differ,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
+    first, last = (one["repair"] for one in differ["fix"])
+    assert differ["server"] == "s2" and first.startswith("do what MISSED_CHANGE says of s1 and s3 first")
+    assert "initialise" not in last

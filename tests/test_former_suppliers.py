@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from detector_samples import findings, listening, of, status, with_status
+from detector_samples import findings, listening, of, plain_line, status, with_status
+from entry_samples import answered
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
@@ -110,3 +111,23 @@ def test_servers_that_call_themselves_by_one_name_are_not_told_apart_by_it(tmp_p
     files["s1.errors.log"] = files["s3.errors.log"]
     (stranded,) = of("STRANDED_CHANGE", findings(tmp_path, files))
     assert "any more" not in stranded["summary"]
+
+
+def test_what_went_with_the_data_of_a_former_supplier_waits_nowhere(tmp_path: Path) -> None:
+    """s3 made five more, was made a read-only consumer, and was filled from s1 then."""
+    files = demoted()
+    for name in ("changelog.ldif", "agreements.ldif"):
+        del files[f"s3.{name}"]
+    files["s3.replica.ldif"] = replica(65535, elements(claims(r1=(0, 1), r2=(0, 1), r3=(0, 4))), flags=0)
+    moved = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica dc=example,dc=com is"
+    files["s3.errors.log"] += plain_line(20, f"{moved} going offline; disabling replication")
+    read = "Import complete.  Processed 9 entries in 1 seconds. (9.00 entries/sec)"
+    files["s3.errors.log"] += plain_line(25, f"INFO - bdb_public_bdb_import_main - import userroot: {read}")
+    files["s3.errors.log"] += plain_line(25, f"{moved} coming online; enabling replication")
+    files["s3.access.log"] = "".join(answered(second, f"uid=u{second}", MADE[second]) for second in range(5, 10))
+    found = diagnose(case_of(tmp_path, files))
+    (gone,) = of("CHANGES_THROWN_AWAY", found["findings"])
+    assert (gone["server"], gone["origin"]) == ("s3", "3")
+    assert "holds 5 changes of s3 any more" in gone["summary"]
+    assert {(row["count"], row["lost"]) for row in found["pending"]} == {(5, 5)}
+    assert headline(found).startswith("No collected server holds 5 changes of s3 any more; ")

@@ -92,7 +92,9 @@ def mark_arrival(
         row["lost_by"], row["uncovered"] = None, False
         if row["suppliers"] or row["through"] or row.get("dropped_since"):
             continue
-        maker = next((one for one in servers if one.replica.origin == row["origin"]), None)
+        maker = next((one for one in servers if one.replica.origin == row["origin"]), None) or next(
+            (one for one in servers if (one.replica.server, row["origin"]) in evidence.former), None
+        )
         if maker is None or any(row["first"] <= one.seen.get(row["origin"], "") for one in servers):
             continue
         resets = [one.began for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)]

@@ -124,6 +124,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         else (
             *alike_first(situation, server, contents.suffix),
             *clients_first(situation, server, contents.suffix),
+            *_lacked_first([name for name in _lacking(situation, contents, server) if name in others]),
             step(
                 f"{write}, or {refill} {server} from {feeder}" if feeder else write,
                 f"the data of {server} was changed or lost past replication, or a link left attributes out; no session sends it "
@@ -229,8 +230,29 @@ def _spelt(contents: Contents, differences: Sequence[Difference]) -> Finding:
 def _sources(situation: Situation, contents: Contents, server: str, others: Sequence[str]) -> tuple[str, str]:
     """Who has the right data: one that it can be written on, and one that a link leads from; empty: there is none."""
     writers = sources_for_writing(situation, others, server, contents.suffix)
-    feeders = sources_that_fill(situation, others, server, contents.suffix)
+    whole = [name for name in others if name not in _lacking(situation, contents, server)]
+    feeders = sources_that_fill(situation, whole, server, contents.suffix)
     return next(iter(writers), ""), next(iter(feeders), "")
+
+
+def _lacking(situation: Situation, contents: Contents, server: str) -> list[str]:
+    """The servers that lack changes for good which this one has, or shows."""
+    return sorted(
+        {
+            row["server"]
+            for row in situation.verdicts.missing
+            if row["suffix"] == contents.suffix and server in (*row["held_by"], *row.get("shown_by", ()))
+        }
+    )
+
+
+def _lacked_first(lacking: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """What comes first where the others lack changes: the difference may be of these."""
+    if lacking:
+        yield step(
+            f"do what MISSED_CHANGE says of {listed(lacking, most=_NAMED)} first, collect once more and diagnose anew",
+            "they lack changes that this server has: what differs may come from these",
+        )
 
 
 def _differ(entries: Iterable[str]) -> str:

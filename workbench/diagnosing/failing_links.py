@@ -540,7 +540,8 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         one["server"] for one in situation.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, row["origin"])
     }
     group = above(server, suffix)
-    if feeding and feeding <= waiting and not row["available"] and group <= waiting:
+    lost = not row["available"] and not row.get("unread_log")
+    if lost and feeding and feeding <= waiting and group <= waiting:
         return step(
             "compare the entries that these changes were about, and write once more on a supplier what is still wanted",
             f"no server can deliver them: every server that leads to {server}, directly or through others, waits for them "

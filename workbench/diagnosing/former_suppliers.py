@@ -17,6 +17,7 @@ from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica
 
 Row = Mapping[str, Any]
 
@@ -25,6 +26,17 @@ def was_maker(situation: Situation, server: str, suffix: str | None, origin: str
     """True if a server made changes of an origin once, and its own configuration says that it makes none now."""
     known = (server, origin) in situation.once(_makers).get(suffix, ())
     return known and makes_none(situation.case, situation.topology, server, suffix)
+
+
+def origins_of(situation: Situation, replica: Replica) -> list[str]:
+    """The origin as which a server makes changes, and those as which it did before."""
+    had = sorted(
+        origin for server, origin in situation.once(_makers).get(replica.suffix, ()) if server == replica.server
+    )
+    return [
+        *filter(None, [replica.origin]),
+        *(one for one in had if was_maker(situation, replica.server, replica.suffix, one)),
+    ]
 
 
 def _makers(situation: Situation) -> Mapping[str | None, frozenset[tuple[str, str]]]:

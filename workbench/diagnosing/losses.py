@@ -37,7 +37,13 @@ from workbench.diagnosing.repair_sources import (
     sources_that_fill,
     whole_of,
 )
-from workbench.diagnosing.shown_by_entries import clients_first, not_supplied, supplied_by_none, written_as_shown
+from workbench.diagnosing.shown_by_entries import (
+    again_by_hand,
+    clients_first,
+    not_supplied,
+    shown_by,
+    supplied_by_none,
+)
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.diagnosing.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
@@ -273,7 +279,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         why = f" ({', '.join(named)})" if named else ""
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
-        whole = whole_of(situation, rows, held) or (held if situation.topology.pulling else [])
+        whole = whole_of(situation, rows, held or shown_by(rows)) or (held if situation.topology.pulling else [])
         writers = sources_for_writing(situation, whole, server, key[1])
         fillers = sources_that_fill(situation, whole, server, key[1])
         where = next(iter([*fillers, *writers, *held]), "another server")
@@ -287,7 +293,6 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             by_hand = ""
         else:
             what, mend, never, beware = _missed_of_vector(situation, rows, server, writers, fillers, whole)
-            mend = written_as_shown(situation, rows, server) or mend
             if on_no_server(situation, rows):
                 mend = "make what they did again on a supplier, if nobody did since and nothing newer replaced it, as an older "
                 mend += "backup or whoever made them tells it"
@@ -312,7 +317,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
                 *((of_before,) if (of_before := _of_before(situation, rows)) and of_before["repair"] != mend else ()),
                 *(source_first(situation, where, key[1], server) if held else ()),
                 *(fed_alone_first(situation, server, key[1]) if held else ()),
-                step(mend, never, by_hand or beware),
+                step(mend, never, "; ".join(filter(None, (by_hand, beware)))),
             ),
         )
 
@@ -368,19 +373,12 @@ def _missed_of_vector(
     or_refill = (
         f", or {_refill(situation)} {server} from {'there' if writer == filler else filler or later}" if refill else ""
     )
-    mend = f"write the present values of the entries concerned once more on {writer}{or_refill}" if writer else refill
-    renamings = sum(1 for row in rows if row["operation"] == "modrdn")
-    if renamings and writer and not situation.topology.pulling:
-        others = "write the present values of the entries concerned once more" if renamings < len(rows) else ""
-        moves = "give an entry that was renamed or moved another name or parent and then its right one again"
-        mend = f"{' and '.join(filter(None, (others, moves)))} on {writer}{or_refill}"
+    pulling, replica = situation.topology.pulling, situation.replica(server, rows[0]["suffix"])
+    done = {None} if pulling else {row["operation"] for row in rows}
+    on = f"{server}, too" if pulling or (replica and replica.origin) else "a supplier that has them"
+    by_hand = f"{again_by_hand(done, on)} on {writer}" if writer else ""
+    mend = refill if not by_hand or (refill and done & {"add", "delete"}) else f"{by_hand}{or_refill}"
     if all(row["operation"] == "delete" for row in rows):
-        replica = situation.replica(server, rows[0]["suffix"])
-        on = (
-            f"{server}, too"
-            if situation.topology.pulling or (replica and replica.origin)
-            else "a supplier that has them"
-        )
         mend = f"delete the entries concerned on {on}{f', or {refill}' if refill else ''}"
     added = {row["target"] for row in rows if row["operation"] == "add"} - {None}
     whole = not situation.topology.pulling and {row["target"] for row in rows} <= added
@@ -395,7 +393,7 @@ def _missed_of_vector(
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
         else _lost_with(situation, server, rows[0]["suffix"])
-        if whole
+        if whole or mend == refill
         else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
         if all(row["operation"] == "delete" for row in rows)
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",

@@ -16,6 +16,7 @@ from workbench.diagnosing.data_sources import JudgedServer, names_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.known import LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, union
+from workbench.fleet.told import Evidence
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.tables import Numbers
 
@@ -27,20 +28,29 @@ Described = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
 
 
 def note_lost(
-    found: Verdicts, servers: Sequence[JudgedServer], known: Known, suffix: str | None, has: Has, described: Described
+    found: Verdicts,
+    servers: Sequence[JudgedServer],
+    evidence: Evidence,
+    known: Known,
+    has: Has,
+    described: Described,
 ) -> None:
-    """Add such changes to `found.lost`, and to each row of what waits how many of its changes they are."""
-    system = known.system
+    """Add such changes to `found.lost`, and to each row of what waits how many of its changes they are.
+
+    A server made them as the origin that it is, or as one that it was before.
+    """
+    system, suffix = known.system, evidence.suffix
     mine = [row for row in found.pending if row["suffix"] == suffix and row["server"] in names_of(servers)]
     for row in mine:
         row["lost"] = 0
-    for maker in servers:
-        origin, resets = (
-            maker.replica.origin,
-            [one for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)],
-        )
+    makers = [(one, one.replica.origin) for one in servers if one.replica.origin]
+    makers += [
+        (one, origin) for one in servers for server, origin in sorted(evidence.former) if server == one.replica.server
+    ]
+    for maker, origin in makers:
+        resets = [one for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)]
         waits = [row for row in mine if row["origin"] == origin]
-        if origin is None or not resets or not waits:
+        if not resets or not waits:
             continue
         begin = min(system.halves(system.typed(row["first"]) or "") for row in waits)
         span = Span((begin[0], begin[1] - 1), (system.instant(max(one.began for one in resets)), -1))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from workbench.diagnosing.initialisations import broken_off, initialisations
 from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica
-from workbench.rules.verdicts import REPLACED, TOTAL, Proving, Reset
+from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Proving, Reset
 
 CLOCKS_APART = timedelta(seconds=60)
 """By how much the clocks of an origin and of a server that was initialised may differ."""
@@ -64,9 +65,31 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]
     # A server that logged its initialisation would have logged an import behind it, too; the link that tells of one would not.
     slack = CLOCKS_APART if replacing and replacing[-1] in logged else _AHEAD
-    if moments and (not replacing or replacing[-1].ended + slack < max(moments)):
+    # The lines that tell of a log that is not open do not tell the suffix.
+    opened = [] if several else _opened(evidence, replica.server, proving, replacing)
+    mark = max(moments, default=None)
+    known = mark and any(mark <= one.ended + CLOCKS_APART for one in opened)
+    if mark and not known and (not replacing or replacing[-1].ended + slack < mark):
         # The log was made anew after all that is known: nobody says by what, and when.
-        found.append(Reset(REPLACED, max(moments), max(moments)))
+        found.append(Reset(REPLACED, mark, mark))
+    return sorted([*found, *opened], key=lambda reset: reset.began)
+
+
+def _opened(evidence: Evidence, server: str, proving: Proving, replacing: Iterable[Reset]) -> list[Reset]:
+    """The times without an open log that a start ended: the log that it opened begins there, and the data stayed.
+
+    12:00 made a supplier while it runs: no log is open    12:05 a client writes 7    12:10 it starts    its log: 8 9
+    """
+    closed = evidence.moments(server, {proving.log_closed}) if proving.log_closed else []
+    starts = evidence.moments(server, {proving.started}) if closed else []
+    found = []
+    for before, start in pairwise([datetime.min.replace(tzinfo=UTC), *starts]):
+        first = next((at for at in closed if before < at < start), None)
+        # While data are replaced none is open either.
+        if first and not any(
+            one.began - CLOCKS_APART < start and first < one.ended + CLOCKS_APART for one in replacing
+        ):
+            found.append(Reset(LOG_REPLACED, first, start))
     return found
 
 

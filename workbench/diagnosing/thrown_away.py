@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.former_suppliers import origins_of
 from workbench.diagnosing.initialisations import initialisations
 from workbench.engine.positions import of_keys
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
@@ -28,13 +29,14 @@ Row = dict[str, Any]
 class ThrownAway:
     """Changes of one server that went with its old data.
 
-    maker    the server that made them
+    maker    the server that made them, and the origin as which it did: that of now, or one that it had before
     reset    what replaced its data afterwards
     source   the server that its data came from whole then; None: from a backup or a file, or nothing tells which it was
     changes  one row of the missing changes for each of them, in the order of their positions
     """
 
     maker: Replica
+    origin: str
     reset: Reset
     source: str | None
     changes: Sequence[Row]
@@ -45,42 +47,51 @@ def thrown_away(situation: Situation) -> list[ThrownAway]:
 
     Each row of what waits is told how many of its changes these are (`lost`).
     """
-    found: list[ThrownAway] = []
-    for maker in situation.topology.replicas if not situation.topology.pulling else ():
-        resets = [
-            reset
-            for reset in situation.verdicts.resets.get((maker.server, maker.suffix), ())
-            if reset.kind in (TOTAL, REPLACED) and reset.sure
-        ]
-        if maker.origin is None or not resets:
-            continue
-        lacking: dict[str, set[str]] = {}
-        rows: dict[str, Row] = {}
-        for row in situation.verdicts.missing:
-            if (row["suffix"], row["origin"]) == (maker.suffix, maker.origin) and not row["held_by"]:
-                lacking.setdefault(row["position"], set()).add(row["server"])
-                rows.setdefault(row["position"], row)
-        of_reset: dict[Reset, list[Row]] = {}
-        carried = {
-            one.server: _kept_by_entries(situation, maker, one.server, rows)
-            for one in situation.topology.replicas
-            if one.suffix == maker.suffix
-        }
-        for position in sorted(rows.keys() - (carried[maker.server] or set())):
-            made = situation.topology.system.moment(position)
-            reset = next((one for one in resets if made and made < one.began), None)
-            none = {server for server, kept in carried.items() if kept is not None and position not in kept}
-            if reset and _nowhere(situation, maker, reset, position, lacking[position], none):
-                of_reset.setdefault(reset, []).append(rows[position])
-        for row in situation.verdicts.lost:
-            if (row["suffix"], row["server"]) == (maker.suffix, maker.server) and row["position"] not in rows:
-                made = situation.topology.system.moment(row["position"])
-                of_reset.setdefault(next(one for one in resets if made and made < one.began), []).append(row)
-        for reset, some in of_reset.items():
-            some.sort(key=lambda row: str(row["position"]))
-            found.append(ThrownAway(maker, reset, _source(situation, maker, reset), some))
+    found = [
+        one
+        for maker in (situation.topology.replicas if not situation.topology.pulling else ())
+        for origin in origins_of(situation, maker)
+        for one in _thrown_away_of(situation, maker, origin)
+    ]
     _note_waiting(situation, found)
     return found
+
+
+def _thrown_away_of(situation: Situation, maker: Replica, origin: str) -> Iterator[ThrownAway]:
+    """What a server made as this origin, by what replaced it."""
+    resets = [
+        reset
+        for reset in situation.verdicts.resets.get((maker.server, maker.suffix), ())
+        if reset.kind in (TOTAL, REPLACED) and reset.sure
+    ]
+    if not resets:
+        return
+    lacking: dict[str, set[str]] = {}
+    rows: dict[str, Row] = {}
+    for row in situation.verdicts.missing:
+        if (row["suffix"], row["origin"]) == (maker.suffix, origin) and not row["held_by"]:
+            lacking.setdefault(row["position"], set()).add(row["server"])
+            rows.setdefault(row["position"], row)
+    of_reset: dict[Reset, list[Row]] = {}
+    carried = {
+        one.server: _kept_by_entries(situation, maker.suffix, origin, one.server, rows)
+        for one in situation.topology.replicas
+        if one.suffix == maker.suffix
+    }
+    for position in sorted(rows.keys() - (carried[maker.server] or set())):
+        made = situation.topology.system.moment(position)
+        reset = next((one for one in resets if made and made < one.began), None)
+        none = {server for server, kept in carried.items() if kept is not None and position not in kept}
+        if reset and _nowhere(situation, maker, reset, position, lacking[position], none):
+            of_reset.setdefault(reset, []).append(rows[position])
+    for row in situation.verdicts.lost:
+        mine = (row["suffix"], row["server"], row["origin"]) == (maker.suffix, maker.server, origin)
+        if mine and row["position"] not in rows:
+            made = situation.topology.system.moment(row["position"])
+            of_reset.setdefault(next(one for one in resets if made and made < one.began), []).append(row)
+    for reset, some in of_reset.items():
+        some.sort(key=lambda row: str(row["position"]))
+        yield ThrownAway(maker, origin, reset, _source(situation, maker, reset), some)
 
 
 def _note_waiting(situation: Situation, found: Iterable[ThrownAway]) -> None:
@@ -88,19 +99,21 @@ def _note_waiting(situation: Situation, found: Iterable[ThrownAway]) -> None:
     gone: dict[tuple[str | None, str | None], list[str]] = {}
     for one in found:
         keys = [typed(row["position"]) or "" for row in one.changes]
-        gone.setdefault((one.maker.suffix, one.maker.origin), []).extend(keys)
+        gone.setdefault((one.maker.suffix, one.origin), []).extend(keys)
     for row in situation.verdicts.pending:
         if keys := gone.get((row["suffix"], row["origin"]), []):
             low, high = typed(row["first"]) or "", typed(row["last"]) or ""
             row["lost"] = max(row.get("lost") or 0, min(sum(low <= key <= high for key in keys), row["count"]))
 
 
-def _kept_by_entries(situation: Situation, maker: Replica, server: str, positions: Iterable[str]) -> set[str] | None:
-    """The changes of a maker that an entry of a server still carries; None: its entries were not collected."""
+def _kept_by_entries(
+    situation: Situation, suffix: str | None, origin: str, server: str, positions: Iterable[str]
+) -> set[str] | None:
+    """The changes of an origin that an entry of a server still carries; None: its entries were not collected."""
     system, kept = situation.topology.system, None
     for contents in situation.verdicts.contents:
         evidence = contents.evidence
-        if contents.suffix != maker.suffix or maker.origin not in evidence.numbers or server not in contents.exports:
+        if contents.suffix != suffix or origin not in evidence.numbers or server not in contents.exports:
             continue
         kept = kept or set()
         keys = sorted(filter(None, map(system.typed, positions)))
@@ -130,7 +143,8 @@ def _nowhere(
     The maker lacks it by the verdicts, or its data came whole from a server that lacks it.
     """
     system = situation.topology.system
-    key, origin = system.typed(position) or position, maker.origin or ""
+    key = system.typed(position) or position
+    origin = system.origin_of(key)
     source = _source(situation, maker, reset)
     if maker.server not in lacking and (source is None or source not in lacking):
         return False
@@ -165,8 +179,7 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
         lacking |= {
             row["server"]
             for row in situation.verdicts.pending
-            if (row["suffix"], row["origin"]) == (one.maker.suffix, one.maker.origin)
-            and row["first"] <= first <= row["last"]
+            if (row["suffix"], row["origin"]) == (one.maker.suffix, one.origin) and row["first"] <= first <= row["last"]
         }
         missing = any(row["position"] == first for row in situation.verdicts.missing)
         told_in = "the list of missing changes" if missing else f"the access log of {name}"
@@ -178,7 +191,7 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
             f"no collected server {holds} {cut}{counted(count)} of {name} any more, {one.changes[0]['position']} to "
             f"{one.changes[-1]['position']}: {name} made {them} before {_replaced(one)} at {_time(one.reset.began)}",
             server=name,
-            origin=one.maker.origin,
+            origin=one.origin,
             suffix=one.maker.suffix,
             items=tuple(row["position"] for row in one.changes[:ITEMS_SHOWN]),
             evidence=first_few({key: row[key] for key in ("position", "operation", "target")} for row in one.changes),

@@ -9,7 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _READ = ["entry", "target", "attribute", "state", "mark", "position"]
 _TABLE = "entry_states"
+_TIME = pa.timestamp("us", "UTC")
 
 
 class _Named(NamedTuple):
@@ -158,7 +161,7 @@ class Unlogged:
             bearing = self._bearing(self._makers[origin].server, {*names.values()})
             replaced = self._replaced({entry for entry, _ in bearing.values()})
             some_of: set[str] = set()
-            ran_on = self._ran_on(self._makers[origin].server, {*names})
+            ran_on = self._ran_on(self._makers[origin], {*names})
             for key, name in names.items():
                 entry, since = bearing.get(name, ("", None))
                 if not entry or not self.contents.same(entry) or (since or "") > key:
@@ -175,20 +178,29 @@ class Unlogged:
             found |= self._kept(self._makers[origin], some_of)
         return found
 
-    def _ran_on(self, maker: str, keys: set[str]) -> set[str]:
-        """Those of some changes that their maker answered with success behind its last start, all by its own clock.
+    def _ran_on(self, maker: Replica, keys: set[str]) -> set[str]:
+        """Those of some changes that their maker answered with success and has had since, all by its own clock.
 
-        Only where it was read while it ran: else its errors log may end before the start that lost them.
+        Behind its last start. An earlier one, if the server stopped in good order before each start since, and its log, which
+        was opened anew or replaced later, contradicts nothing. Only where the server was read while it ran: else its errors log
+        may end before the start that lost them.
         """
-        starts = self._evidence.moments(maker, {self.contents.proving.started})
-        if not starts or maker not in self._evidence.began:
+        evidence, proving = self._evidence, self.contents.proving
+        starts = evidence.moments(maker.server, {proving.started})
+        if not starts or maker.server not in evidence.began:
             return set()
-        where = pc.field("position").isin(pa.array(sorted(keys), pa.string())) & (pc.field("outcome") == "applied")
-        where &= pc.field("at") > pa.scalar(starts[-1], pa.timestamp("us", "UTC"))
-        return {
-            self._system.change_of(one)
-            for one in self._evidence.told("applied", ["position"], where, maker)["position"].to_pylist()
-        }
+        position = pc.field("position").isin(pa.array(sorted(keys), pa.string())) & (pc.field("outcome") == "applied")
+        ran_on = pc.field("at") > pa.scalar(starts[-1], _TIME)
+        opened = (
+            one.ended for one in self.contents.resets.get((maker.server, maker.suffix), ()) if one.kind == LOG_REPLACED
+        )
+        if last := max(opened, default=None):
+            kept = pc.field("at") > pa.scalar(
+                _in_good_order(starts, evidence.moments(maker.server, {proving.stopped})), _TIME
+            )
+            ran_on |= kept & (pc.field("at") < pa.scalar(last, _TIME))
+        told = evidence.told("applied", ["position"], position & ran_on, maker.server)["position"]
+        return {self._system.change_of(one) for one in told.to_pylist()}
 
     @cached_property
     def _makers(self) -> dict[str, Replica]:
@@ -269,3 +281,14 @@ class Unlogged:
 def _bears(names: set[str]) -> pc.Expression:
     plain = pc.replace_substring_regex(pc.utf8_lower(pc.field("target")), r"\s*,\s*", ",")
     return plain.isin(pa.array(sorted(names), pa.string()))
+
+
+def _in_good_order(starts: list[datetime], stops: list[datetime]) -> datetime:
+    """The last start before which the server had not stopped in good order; what it had then, it has had since.
+
+    started 1    stopped 4    started 5    killed    started 8    stopped 9    started 10        8
+    """
+    for before, start in reversed([*pairwise(starts)]):
+        if not any(before < at < start for at in stops):
+            return start
+    return starts[0]

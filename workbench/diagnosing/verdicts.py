@@ -238,7 +238,7 @@ class _Suffix:
                 self._near_own(server, own, lost)
             self._pending(waiting, holders[server.replica.server])
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
-        note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
+        note_lost(self.found, self.servers, self.evidence, self.known, self._has, self._described)
         note_without_effect(self.found, self.evidence, self.servers, self.books, self._has)
         for note in (note_removed_nothing, note_deleted_since, note_repeats):
             note(self.found, self.evidence, self.servers, self.books)

@@ -218,7 +218,7 @@ class Reset(NamedTuple):
 
     total         its data came whole from another server
     replaced      its data came from a backup or a file: they may be of any earlier time
-    log_replaced  its log was replaced by an older copy, the data stayed
+    log_replaced  its log was replaced by an older copy, or was closed and then opened anew; the data stayed
 
     `sure` is False where what tells of it may speak of another suffix of the server.
     """
@@ -296,6 +296,7 @@ class Proving:
     remembers_cleaned  parts of the program: where one of these writes that message, the server drops what is of the origin
     forgets_cleaned    codes of messages that tell of the end of that: of a stop, or of a start
     started       the code of the message by which a server tells that it starts; empty: it does not
+    stopped       the code of the message by which a server tells that it has stopped in good order; empty: it does not
     log_closed    the code of the message by which a server says that no log of changes is open; empty: none does
     log_removed   codes of messages by which a server tells that its log of changes was removed and begins anew
     sends_whole   the code of the message by which a supplier tells that it begins to fill another one; empty: it does not
@@ -335,6 +336,7 @@ class Proving:
     remembers_cleaned: frozenset[str] = frozenset()
     forgets_cleaned: frozenset[str] = frozenset()
     started: str = ""
+    stopped: str = ""
     log_closed: str = ""
     log_removed: frozenset[str] = frozenset()
     sends_whole: str = ""

@@ -290,6 +290,7 @@ PROVING = Proving(
     remembers_cleaned=frozenset({"multisupplier_extop_cleanruv", "multimaster_extop_cleanruv"}),
     forgets_cleaned=frozenset({"starting", "started", "stopped"}),
     started="starting",
+    stopped="stopped",
     log_closed="changelog_not_open",
     log_removed=frozenset({"replica_removed", "changelog_recreated"}),
     sends_whole="total_begin",
