@@ -28,6 +28,35 @@ def test_a_dead_node_of_the_source_holds_by_its_own_row(tmp_path: Path) -> None:
     assert found["trees"][0]["retention"]["held_by"] == ["S@s2"] and node(found, "S@s2")["holds_log"]
 
 
+def test_who_holds_next_is_named_and_only_what_is_held_is_counted(tmp_path: Path) -> None:
+    """Files 5 and 6 for a1; 7 and 8 are kept for a2 in any case."""
+    late = Made("A@a1", source="S@s1", first=5, at=(5, 100), age=9000, answers=False)
+    later = Made("A@a2", source="S@s1", first=5, at=(7, 100))
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=5), late, later], **HOLDS))
+    (one,) = held(found)
+    assert (
+        "S keeps 2 files, 5 to 6," in one["summary"]
+        and "for it; after that A@a2 holds those from file 7 on" in one["summary"]
+    )
+    assert found["trees"][0]["retention"]["then"] == {"file": 7, "held_by": ["A@a2"]}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"answers": False}, "A@a1 does not report itself: frozen, dead or cut off, its row holds until it goes on"),
+        ({"answers": None}, "A@a1 does not report itself"),
+        ({"age": 3}, ""),
+    ],
+    ids=["no answer", "not asked", "slow"],
+)
+def test_a_node_that_may_be_frozen_is_not_called_dead(more: dict[str, Any], says: str, tmp_path: Path) -> None:
+    late = Made("A@a1", source="S@s1", first=5, at=(5, 100), **{"age": 9000, **more})
+    (one,) = held(diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=5), late], **HOLDS)))
+    assert says in one["summary"] and "for ever" not in one["summary"]
+    assert (one["severity"] == "error") == bool(says)
+
+
 def test_a_source_that_is_where_it_writes_is_no_holder(tmp_path: Path) -> None:
     """Its row is as old as its last report: that of one that goes on is in the file before, for a while."""
     gone = Made("A@a1", source="S@s1", first=6, at=(8, 900_000), age=9000, answers=False)

@@ -374,10 +374,12 @@ class Tiers:
         if source not in self._holds:
             hosts = [one.partition("@")[2] for one in self.roots(source)]
             held = log_holder(self.told.rules, self.seen.registry, source, hosts, self.told.local(source))
-            holders = (
-                one for one in held.holders if one not in self.roots(source) or not self._writes_now(source, one)
+            writing = {one for one in self.roots(source) if self._writes_now(source, one)}
+            self._holds[source] = replace(
+                held,
+                holders=tuple(one for one in held.holders if one not in writing),
+                counted={name: file for name, file in held.counted.items() if name not in writing},
             )
-            self._holds[source] = replace(held, holders=tuple(holders))
         return self._holds[source]
 
     def _writes_now(self, source: str, name: str) -> bool:

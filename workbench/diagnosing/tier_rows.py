@@ -191,6 +191,7 @@ def trees(tiers: Tiers) -> list[Row]:
 def _tree(tiers: Tiers, source: str) -> Row:
     seen, roots = tiers.seen, tiers.roots(source)
     held = tiers.hold(source)
+    then, after = held.without(held.holders)
     firsts = {one.partition("@")[2]: seen.probed(one, "first") for one in roots}
     speed = tiers.deleted_per_second.get(source)
     return {
@@ -204,7 +205,12 @@ def _tree(tiers: Tiers, source: str) -> Row:
         "source_first": {host: _pair(first) for host, first in firsts.items() if first},
         "file_size": tiers.file_size,
         "deleted_per_hour": None if speed is None else round(speed * 3600, 1),
-        "retention": {"file": held.kept_from, "held_by": list(held.holders), "says": _holding(held)},
+        "retention": {
+            "file": held.kept_from,
+            "held_by": list(held.holders),
+            "then": {"file": then, "held_by": list(after)},
+            "says": _holding(held),
+        },
         "nodes": [_node(tiers, source, name, held) for name in tiers.members[source]],
         "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
     }

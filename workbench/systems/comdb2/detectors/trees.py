@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.rules.tier_conditions import GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
+from workbench.rules.tier_conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
@@ -15,6 +15,7 @@ from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_te
 if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.situation import Situation
+    from workbench.rules.holding import LogHold
 
 FORCE = "exec procedure sys.cmd.send('physrep_force_registration') on it"
 
@@ -364,34 +365,65 @@ def held_log(situation: Situation) -> Iterator[Finding]:
             continue
         # Of what was deleted before its row was written, nothing is kept.
         oldest = max(held.kept_from, min(tiers.source_firsts(source), default=held.kept_from))
-        files = head[0] - oldest
+        end = min(held.without(held.holders)[0] or head[0], head[0])
+        files = end - oldest
         if files <= 0:
             continue
         own = [name for name in held.holders if name in tiers.roots(source)]
         others = [*(name for name in held.holders if name not in own), *own]
-        dead = [name for name in others if tiers.states.get(name) in (*GONE, HUNG, RETIRED)]
-        stopped = [name for name in others if tiers.states.get(name) == STOPPED]
-        size, _ = tiers.lag((oldest, 0), head)
+        silent = any(tiers.states.get(name) in (*GONE, HUNG, RETIRED, STOPPED) for name in others)
+        size, _ = tiers.lag((oldest, 0), (end, 0))
+        alone = len(others) == 1
         yield Finding(
             "LOG_HELD",
-            "error" if dead or stopped else "warning" if files > 1 else "info",
-            f"{some(others)} pin{'s' if len(others) == 1 else ''} the deletion of log files at "
-            f"{place_text(tiers.seen.reported(others[0]))}: "
-            f"{files:,} file{'s' if files > 1 else ''}"
-            + (f", {size:,} bytes," if size else "")
-            + f" behind the head of {source} {'are' if files > 1 else 'is'} kept"
-            + (f"; {some(dead)} will never come back for them by itself: a dead node holds for ever" if dead else "")
-            + (
-                f"; {some(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped: the row stays where it is"
-                if stopped
-                else ""
-            ),
+            "error" if silent else "warning" if files > 1 else "info",
+            f"{some(others)} pin{'s' if alone else ''} the deletion of log files at "
+            f"{place_text(tiers.seen.reported(others[0]))}: {source} keeps {_files(oldest, end)}"
+            f"{f' {size:,} bytes,' if size else ''} for {'it' if alone else 'them'}{_held_next(held, head[0])}"
+            + "".join(f"; {clause}" for clause in _why_held(tiers, others)),
             server=others[0],
             origin=source,
             items=tuple(place_text(tiers.seen.reported(name)) or "" for name in others),
             evidence=first_few(evidence_of(tiers, name) for name in others),
             fix=tuple(_let_go(tiers, [name for name in others if name not in own], own)),
         )
+
+
+def _files(first: int, end: int) -> str:
+    """Files in words, from the first one on up to the one before `end`."""
+    return f"file {first}," if end - first == 1 else f"{end - first:,} files, {first} to {end - 1},"
+
+
+def _held_next(held: LogHold, head: int) -> str:
+    """Who holds log files once the present holders hold none."""
+    file, names = held.without(held.holders)
+    if file is None or file >= head:
+        return ""
+    return f"; after that {some(names)} hold{'s' if len(names) == 1 else ''} those from file {file} on"
+
+
+def _why_held(tiers: Tiers, holders: list[str]) -> Iterator[str]:
+    """What keeps holders from going on, where anything does: a row holds as long as it is there, whoever's it is."""
+    by_state: dict[str, list[str]] = {}
+    for name in holders:
+        by_state.setdefault(tiers.states.get(name, ""), []).append(name)
+    for states, says in _HELD_BY:
+        if names := [name for state in states for name in by_state.get(state, ())]:
+            yield says[len(names) > 1].format(some(names))
+
+
+_HELD_BY = (
+    ((GHOST,), ("{} was shut down, and its row holds for ever", "{} were shut down, and their rows hold for ever")),
+    ((RETIRED,), ("{} was taken out, and its row holds for ever", "{} were taken out, and their rows hold for ever")),
+    (
+        (FROZEN, HUNG),
+        (
+            "{} does not report itself: frozen, dead or cut off, its row holds until it goes on or its row is changed",
+            "{} do not report themselves: frozen, dead or cut off, their rows hold until they go on or the rows are changed",
+        ),
+    ),
+    ((STOPPED,), ("{} is stopped: the row stays where it is", "{} are stopped: the rows stay where they are")),
+)
 
 
 def _costs(tiers: Tiers, lacking: list[str]) -> Iterator[str]:
