@@ -130,10 +130,10 @@ STOPPED = "INFO - main - slapd stopped."
 def opened(*lines: tuple[float, str]) -> dict[str, Any]:
     """s2 was made a supplier while it ran, and opened its changelog at its next start; s1 never got what it wrote before.
 
-    40 a value of anna, which 70 replaced    45 a value of berta    70 the same value of anna, which its changelog has
+    40 a value of anna    45 a value of berta    70 sn of anna, which its changelog has: what 40 wrote, if that was sn
     """
     once = f"sn;vucsn-{csn(1, 1)}: once"
-    anna = entry("uid=anna", 1, f"sn;vucsn-{csn(70, 2)}: seventy")
+    anna = entry("uid=anna", 1, f"cn;vucsn-{csn(1, 1)}: Anna", f"sn;adcsn-{csn(70, 2)};vucsn-{csn(70, 2)}: seventy")
     berta = [entry("uid=berta", 2, sn) for sn in (once, f"sn;vucsn-{csn(45, 2)}: berta")]
     later = logged(csn(70, 2), 1, "uid=anna", "replace: sn\nsn: seventy\n-\n")
     files = mesh(
@@ -169,6 +169,44 @@ def test_a_changelog_that_was_opened_later_is_no_sign_of_other_data(
 def test_a_changelog_that_no_line_tells_to_have_been_closed_contradicts_what_was_answered(tmp_path: Path) -> None:
     found = diagnose(case_of(tmp_path, opened((10, STARTS), (60, STOPPED), (61, STARTS))))
     assert ("s2", csn(40, 2)) in {(row["server"], row["position"]) for row in found["missing"]}
+
+
+@pytest.mark.parametrize(
+    "lines", [[(30, NOT_OPEN), (40, STOPPED), (41, STARTS)], []], ids=["closed once", "never closed"]
+)
+def test_what_was_put_back_later_is_told_though_the_log_was_closed_once(
+    lines: list[tuple[float, str]], tmp_path: Path
+) -> None:
+    """s2 applied 100 and 110; an older copy of its files was put back, and it started at 120."""
+    ruv, all_of_it = claims(r1=(90, 140), r2=(50, 50)), [csn(at, 1) for at in (90, 100, 110, 130, 140)]
+    files: dict[str, Any] = {
+        "s1.replica.ldif": replica(1, elements(ruv)),
+        "s1.changelog.ldif": changelog(all_of_it, own_entries=True),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(2, elements(ruv)),
+        "s2.changelog.ldif": changelog([one for one in all_of_it if one not in all_of_it[1:3]], own_entries=True),
+        "s2.errors.log": "".join(plain_line(second, text) for second, text in [(10, STARTS), *lines, (120, STARTS)]),
+        "s2.access.log": "".join(answered(at, f"uid=u{at}", csn(at, 1), replicated=True) for at in (90, 100, 110)),
+    }
+    found = diagnose(case_of(tmp_path, files))
+    assert {(row["server"], row["position"]) for row in found["missing"]} == {("s2", one) for one in all_of_it[1:3]}
+
+
+def test_a_log_that_goes_on_over_the_closed_time_was_not_opened_anew(tmp_path: Path) -> None:
+    """A session that looks for the changelog while the server stops leaves the same line."""
+    ruv, all_of_it = claims(r1=(1, 130), r2=(50, 50)), [csn(at, 1) for at in (1, 15, 100, 130)]
+    files: dict[str, Any] = {
+        "s1.replica.ldif": replica(1, elements(ruv)),
+        "s1.changelog.ldif": changelog(all_of_it, own_entries=True),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(2, elements(ruv)),
+        "s2.changelog.ldif": changelog([all_of_it[0], *all_of_it[2:]], marks=[csn(0, 1)], own_entries=True),
+        "s2.errors.log": "".join(
+            plain_line(*one) for one in [(10, STARTS), (58, NOT_THERE), (59, STOPPED), (60, STARTS)]
+        ),
+    }
+    found = diagnose(case_of(tmp_path, files))
+    assert {(row["server"], row["position"]) for row in found["missing"]} == {("s2", csn(15, 1))}
 
 
 def test_a_server_that_shows_what_others_lack_is_not_filled_from_them(tmp_path: Path) -> None:

@@ -92,9 +92,7 @@ def mark_arrival(
         row["lost_by"], row["uncovered"] = None, False
         if row["suppliers"] or row["through"] or row.get("dropped_since"):
             continue
-        maker = next((one for one in servers if one.replica.origin == row["origin"]), None) or next(
-            (one for one in servers if (one.replica.server, row["origin"]) in evidence.former), None
-        )
+        maker = next((one for one in servers if row["origin"] in evidence.origins_of(one.replica)), None)
         if maker is None or any(row["first"] <= one.seen.get(row["origin"], "") for one in servers):
             continue
         resets = [one.began for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)]
@@ -102,7 +100,7 @@ def mark_arrival(
         lost = bool(resets) and all(_made_before(max(resets), end, maker.replica.server, evidence) for end in ends)
         if lost and not any(has(one, end) for one in servers for end in ends):
             row["lost_by"] = maker.replica.server
-        row["uncovered"] = not row["lost_by"]
+        row["uncovered"] = not row["lost_by"] and maker.replica.origin == row["origin"]
 
 
 def _made_before(reset: datetime, position: str, maker: str, evidence: Evidence) -> bool:

@@ -9,7 +9,7 @@ from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
 from workbench.diagnosing.former_suppliers import compare_unsent, unsent_of
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.one_name_twice import restart_first, shown_twice, told_of_twice
-from workbench.diagnosing.repair_sources import a_supplier, sources_for_writing, sources_that_fill
+from workbench.diagnosing.repair_sources import a_supplier, lacking_what_it_has, sources_for_writing, sources_that_fill
 from workbench.diagnosing.shown_by_entries import clients_first
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.contents import LIVE, name_of
@@ -124,7 +124,9 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         else (
             *alike_first(situation, server, contents.suffix),
             *clients_first(situation, server, contents.suffix),
-            *_lacked_first([name for name in _lacking(situation, contents, server) if name in others]),
+            *_lacked_first(
+                server, sorted(lacking_what_it_has(situation, server, contents.suffix).intersection(others))
+            ),
             step(
                 f"{write}, or {refill} {server} from {feeder}" if feeder else write,
                 f"the data of {server} was changed or lost past replication, or a link left attributes out; no session sends it "
@@ -230,28 +232,18 @@ def _spelt(contents: Contents, differences: Sequence[Difference]) -> Finding:
 def _sources(situation: Situation, contents: Contents, server: str, others: Sequence[str]) -> tuple[str, str]:
     """Who has the right data: one that it can be written on, and one that a link leads from; empty: there is none."""
     writers = sources_for_writing(situation, others, server, contents.suffix)
-    whole = [name for name in others if name not in _lacking(situation, contents, server)]
+    lacking = lacking_what_it_has(situation, server, contents.suffix)
+    whole = [name for name in others if name not in lacking]
     feeders = sources_that_fill(situation, whole, server, contents.suffix)
     return next(iter(writers), ""), next(iter(feeders), "")
 
 
-def _lacking(situation: Situation, contents: Contents, server: str) -> list[str]:
-    """The servers that lack changes for good which this one has, or shows."""
-    return sorted(
-        {
-            row["server"]
-            for row in situation.verdicts.missing
-            if row["suffix"] == contents.suffix and server in (*row["held_by"], *row.get("shown_by", ()))
-        }
-    )
-
-
-def _lacked_first(lacking: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+def _lacked_first(server: str, lacking: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """What comes first where the others lack changes: the difference may be of these."""
     if lacking:
         yield step(
-            f"do what MISSED_CHANGE says of {listed(lacking, most=_NAMED)} first, collect once more and diagnose anew",
-            "they lack changes that this server has: what differs may come from these",
+            f"do what MISSED_CHANGE says of {listed(lacking, most=_NAMED)} first, then collect and diagnose again",
+            f"these servers miss changes that {server} has, and the difference may come from that",
         )
 
 

@@ -11,14 +11,12 @@ from workbench.diagnosing.behind_links import (
     failing_suppliers,
     held_in_no_log,
     lacked_behind,
-    suppliers_first,
     told_of_anchor,
 )
-from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of, runs
-from workbench.diagnosing.former_suppliers import not_by_links, stranded_on
+from workbench.diagnosing.closed_ways import names_of
 from workbench.diagnosing.passing_over import brought_in_part, passed_over
-from workbench.diagnosing.restart_order import before_start, read_first, saved_first
-from workbench.diagnosing.without_record import no_record, without_record
+from workbench.diagnosing.restart_order import before_start, saved_first
+from workbench.diagnosing.without_record import no_record
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import (
@@ -31,7 +29,7 @@ from workbench.rules.link_failures import (
     UNKNOWN,
     UNREACHABLE,
 )
-from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.sending import SEND
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
@@ -367,88 +365,10 @@ def busy_step(situation: Situation, server: str, suffix: str | None) -> Mapping[
     )
 
 
-def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
-    """Why no server would send what another one waits for."""
-    if former := stranded_on(situation, row):
-        it = "it" if row["count"] == 1 else "them"
-        return f"only {former} has {it}, as an origin that it is no more, and no session sends {it}"
-    if (lost := row.get("lost") or 0) and not row.get("lost_by"):
-        them = "all of them" if lost == row["count"] else f"{lost:,} of them"
-        rest = {**row, "count": row["count"] - lost, "lost": 0}
-        why = f"; of the rest: {no_way_now(situation, rest, failing)}" if rest["count"] else ""
-        return f"no server has {them} any more (CHANGES_THROWN_AWAY){why}"
-    it = "it" if row["count"] == 1 else "them"
-    off = sorted({one["link"] for one in _bringing(situation, row) if one["link_enabled"] is False})
-    if not failing and off:
-        links = f"link {off[0]} does" if len(off) == 1 else f"links {listed(off, 'and', _NAMED)} do"
-        return f"no session delivers {it}, because the {links} not run: switched off"
-    if maker := row.get("lost_by"):
-        return f"{maker} made {it} and lost {it} when its data were replaced: no collected server has {it}"
-    if not failing and row.get("uncovered"):
-        return f"{'it is' if it == 'it' else 'they are'} newer than every collected vector"
-    if not failing:
-        who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
-        return f"{who} would send {it} now"
-    links = f"link {failing[0]} does" if len(failing) == 1 else f"links {listed(failing, 'and', _NAMED)} do"
-    return f"no session delivers {it}, because the {links} not run"
-
-
 def passed_on(through: Sequence[str]) -> str:
     """How changes come that nobody would send now."""
     waits = "waits for them itself" if len(through) == 1 else "wait for them themselves"
     return f"they come through {listed(through, 'or', _NAMED)}, which {waits}"
-
-
-def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """What to do about changes that no session delivers as the servers are now: a way is named only if it has them.
-
-    A session passes over those that no log has, and they are missing for good then: these come first, and no way is made anew.
-    """
-    if former := stranded_on(situation, row):
-        return (not_by_links(former),)
-    system = situation.topology.system
-    lost = row.get("lost") or 0
-    gone = max(in_no_log(row) - lost, 0)
-    if lost and not row.get("lost_by"):
-        again = step(
-            f"do what CHANGES_THROWN_AWAY says of {counted(lost)} of origin {row['origin']}",
-            "no session and no initialisation brings what no server holds",
-        )
-        rest = {**row, "count": row["count"] - lost, "gone": gone, "lost": 0}
-        comes = not rest["count"] or (row.get("uncovered") and not gone)  # nothing is known to keep the rest away
-        return (again,) if comes else (again, *mend_first(situation, rest, failing))
-    if not gone or system.streaming or system.tiering:
-        return (_way(situation, row, failing, "they arrive"),)
-    if row.get("unread_log") or situation.not_collected(row["suffix"]):  # there may be logs that have them
-        return (_way(situation, row, failing, "what a log has of them arrives"),)
-    it, they = ("it", "it") if gone == 1 else ("them", "they")
-    saved = step(
-        f"save what {counted(gone)} of origin {row['origin']} made, from a server whose entries still show it, and write it once "
-        f"more on a supplier that logs its changes, before anything sends changes of this origin to {row['server']}",
-        f"no log has {it}: a session would pass over {it}, and {they} would be missing for good",
-        f"make no new agreement towards {row['server']} before that",
-    )
-    if row["available"] and (failing or _bringing(situation, row)):
-        return saved, _way(situation, row, failing, "what a log has of them arrives")
-    return (saved,)
-
-
-def _bringing(situation: Situation, row: Row) -> list[Row]:
-    """The closed ways over which what a server waits for comes; those that pass over a part of it only if there is no other.
-
-    No way begins at the server itself, or at one that has only what is older.
-    """
-    origin = row["origin"]
-
-    def brings(one: Row) -> bool:
-        sent = one["to_send"].get(origin)
-        return one["supplier"] != row["server"] and (not sent or sent["last"] >= row["first"])
-
-    ways = [one for one in situation.linked.closed_ways(row) if brings(one)]
-    closed = {link.consumer for link in situation.topology.links if refuses_all(link) and link.suffix == row["suffix"]}
-    ways = [one for one in ways if one["link_enabled"] is not False or one["consumer"] not in closed] or ways
-    whole = [one for one in ways if origin not in passed_over(situation, one)]
-    return whole or ways
 
 
 def refuses_all(link: Link) -> bool:
@@ -465,134 +385,4 @@ def mend_before(situation: Situation, link: Link) -> Mapping[str, Any] | None:
     return step(
         f"first do what LINK_FAILING says on {listed(sorted(shows), 'and', _NAMED)}",
         f"{link.consumer} takes no change of any supplier: nothing arrives over {link.name} before",
-    )
-
-
-def _without_anchor(situation: Situation, row: Row) -> list[str]:
-    """The links that run to a server, where no session of any can begin, and no other link leads there; empty: others do."""
-    to_it = [pair for pair in situation.pairs if (pair["consumer"], pair["suffix"]) == (row["server"], row["suffix"])]
-    linked = [pair for pair in to_it if pair["link"]]
-    stuck = [pair["link"] for pair in linked if runs(pair) and pair["decision"] == ANCHOR_NOT_FOUND]
-    leading = [one for one in situation.topology.links if (one.consumer, one.suffix) == (row["server"], row["suffix"])]
-    return sorted(stuck) if len(stuck) == len(linked) == len(leading) else []
-
-
-def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
-    """The step that brings what waits, as far as a log has it."""
-    server, suffix = row["server"], row["suffix"]
-    if stuck := _without_anchor(situation, row):
-        names = listed(stuck, "and", _NAMED)
-        return step(
-            f"do what is said on {names}: a session of {'it' if len(stuck) == 1 else 'them'} finds no record to begin at",
-            f"nothing else leads to {server}",
-        )
-    if maker := row.get("lost_by"):
-        this, it = ("this change", "it") if row["count"] == 1 else ("these changes", "them")
-        return step(
-            f"make {this} again on a supplier, if still wanted: the access log of {maker} names entry and operation",
-            f"no session and no initialisation brings what no server holds; only the log of {maker} tells of {it}",
-        )
-    pairs, above = [one for one in situation.pairs if one["suffix"] == suffix], situation.linked.above
-    if ways := _bringing(situation, row):
-        by_code = {
-            LINK_DISABLED: sorted({one["link"] for one in ways if one["link_enabled"] is False}),
-            LINK_FAILING: sorted({one["link"] for one in ways if one["link_enabled"] is not False}),
-        }
-        reached = above(server, suffix)
-        each = all(one["consumer"] in reached and has_some(one, row["origin"]) for one in ways)
-        word = "or" if each else "and"
-        told = [f"what {code} says on {listed(names, word, _NAMED)}" for code, names in by_code.items() if names]
-        direct = all(one["consumer"] == server for one in ways)
-        through = "" if direct else f"; what reaches another server first, {server} gets from there"
-        many = sum(map(len, by_code.values())) > 1
-        which = "it" if not many else "one of these links" if each else "these links"
-        if all(row["origin"] in passed_over(situation, one) for one in ways):
-            return step(
-                f"do {f', {word} '.join(told)}",
-                f"a session of {'it' if not many else 'them'} alone would pass over a part of them for good: these come first",
-            )
-        sent = [one["to_send"][row["origin"]]["last"] for one in ways if has_some(one, row["origin"])]
-        if sent and max(sent) < row["last"]:
-            arrives = f"those up to {max(sent)} arrive"
-        return step(
-            f"do {f', {word} '.join(told)}",
-            f"{arrives} as soon as {which} {'runs' if each else 'run'}{through}",
-        )
-    if failing and (without := without_record(situation, row, failing)):
-        return without
-    if failing and (suppliers := suppliers_first(situation, row, failing, arrives)):
-        return suppliers
-    if failing:
-        return step(
-            f"do what LINK_FAILING says on {listed(failing, 'or', _NAMED)}",
-            f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
-        )
-    if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
-        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
-    if unread := situation.not_collected(suffix):
-        return read_first(situation, unread, suffix)
-    feeding = {
-        link.supplier
-        for link in situation.topology.links
-        if link.runs and link.suffix == suffix and link.consumer == server
-    }
-    waiting = {
-        one["server"] for one in situation.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, row["origin"])
-    }
-    group = above(server, suffix)
-    lost = not row["available"] and not row.get("unread_log")
-    if lost and feeding and feeding <= waiting and group <= waiting:
-        return step(
-            "compare the entries that these changes were about, and write once more on a supplier what is still wanted",
-            f"no server can deliver them: every server that leads to {server}, directly or through others, waits for them "
-            "itself, and no log has them",
-        )
-    circle = any(server in above(name, suffix) for name in feeding)
-    if feeding and feeding <= waiting and not circle:
-        through = listed(sorted(feeding), "and", _NAMED)
-        wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"
-        return step(f"mend first what keeps them from {through}", f"{server} gets them from {through}, which {wait}")
-    blind = sorted(
-        link.name
-        for link in situation.topology.links
-        if link.suffix == suffix and link.blind and link.enabled is not False
-    )
-    if blind:
-        return step(
-            f"see where {listed(blind, 'and', _NAMED)} lead{'s' if len(blind) == 1 else ''}: write the "
-            "consumer of each into case.yaml, load the folder again and diagnose anew",
-            f"no collected file says which server listens at that address: it may be {server}, or one that sends to it",
-        )
-    if holders := sorted(
-        {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])} - group
-    ):
-        reaching = above(server, suffix, only_running=False)
-        closed = sorted(
-            link.name
-            for link in situation.topology.links
-            if (link.suffix, link.runs) == (suffix, False) and link.consumer in group
-            if not above(link.supplier, suffix).isdisjoint(holders)
-        )
-        if closed:
-            it = "it" if len(closed) == 1 else "each of them"
-            return step(
-                f"first do what is said of {listed(closed, 'or', _NAMED)}",
-                f"{it} leads to {server}, directly or through others, and nothing is sent over it now",
-            )
-        if held := [name for name in holders if name in reaching]:
-            return step(
-                f"first do what is said of {listed(held, 'and', _NAMED)}, and of the links that lead away from there",
-                f"links lead from there to {server}, and no session brings them over these as the servers are now",
-            )
-        return step(
-            f"make an agreement from {listed(holders, 'or', _NAMED)} to {listed(sorted(group), 'or', _NAMED)}",
-            f"{listed(holders, 'and', _NAMED)} would send them, and no link leads from there to {server}, directly or "
-            "through others",
-        )
-    it = "it" if row["count"] == 1 else "them"
-    if row.get("uncovered"):
-        return step("collect once more", f"the vectors were read before {'it was' if it == 'it' else 'they were'} made")
-    return step(
-        f"see what is found on the links to {server}; if that is nothing, collect once more",
-        f"as the servers were read, no session delivers {it}",
     )

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.left_in_logs import LOG_ONLY
-from workbench.fleet.told import former_makers, makes_none
+from workbench.fleet.told import former_makers, makes_none, origins_made
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
@@ -30,13 +30,8 @@ def was_maker(situation: Situation, server: str, suffix: str | None, origin: str
 
 def origins_of(situation: Situation, replica: Replica) -> list[str]:
     """The origin as which a server makes changes, and those as which it did before."""
-    had = sorted(
-        origin for server, origin in situation.once(_makers).get(replica.suffix, ()) if server == replica.server
-    )
-    return [
-        *filter(None, [replica.origin]),
-        *(one for one in had if was_maker(situation, replica.server, replica.suffix, one)),
-    ]
+    former = situation.once(_makers).get(replica.suffix, frozenset())
+    return origins_made(situation.case, situation.topology, replica, former)
 
 
 def _makers(situation: Situation) -> Mapping[str | None, frozenset[tuple[str, str]]]:

@@ -12,14 +12,7 @@ from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.causes import UNTOLD
 from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.dropping import how_dropped, restart_first
-from workbench.diagnosing.failing_links import (
-    busy_links,
-    busy_step,
-    mend_first,
-    no_way_now,
-    passed_on,
-    waits_behind,
-)
+from workbench.diagnosing.failing_links import busy_links, busy_step, passed_on, waits_behind
 from workbench.diagnosing.former_suppliers import supplier_again, was_maker
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.left_in_logs import LOG_ONLY
@@ -28,9 +21,11 @@ from workbench.diagnosing.only_holders import keep_only_holder, only_here
 from workbench.diagnosing.passing_over import are_lost, fill_instead, of_them_passed_over
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
+    again_by_hand,
     fed_later,
     from_a_log_of_before,
     holders_of_rows,
+    lacking_what_it_has,
     on_no_server,
     save_and_write,
     sources_for_writing,
@@ -38,13 +33,13 @@ from workbench.diagnosing.repair_sources import (
     whole_of,
 )
 from workbench.diagnosing.shown_by_entries import (
-    again_by_hand,
     clients_first,
     not_supplied,
     shown_by,
     supplied_by_none,
 )
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
+from workbench.diagnosing.waiting_fixes import mend_first, no_way_now
 from workbench.diagnosing.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
 from workbench.rules.vectors import last
@@ -256,8 +251,10 @@ def _alone_with(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str 
 def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
     only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
     if only:
-        return f"to {_refill(situation)} it throws away {counted(only)} that only {server} holds: save these first"
-    return f"to {_refill(situation)} it throws away everything that it alone holds"
+        return (
+            f"to {_refill(situation)} {server} throws away {counted(only)} that only {server} holds: save these first"
+        )
+    return f"to {_refill(situation)} {server} throws away everything that only {server} holds"
 
 
 def _refill(situation: Situation) -> str:
@@ -281,7 +278,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         whole = whole_of(situation, rows, held or shown_by(rows)) or (held if situation.topology.pulling else [])
         writers = sources_for_writing(situation, whole, server, key[1])
-        fillers = sources_that_fill(situation, whole, server, key[1])
+        unsafe = lacking_what_it_has(situation, server, key[1]).intersection(whole)
+        fillers = [name for name in sources_that_fill(situation, whole, server, key[1]) if name not in unsafe]
         where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = not_supplied(situation, rows)
         if situation.topology.system.tiering:
@@ -297,14 +295,15 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
                 mend = "make what they did again on a supplier, if nobody did since and nothing newer replaced it, as an older "
                 mend += "backup or whoever made them tells it"
                 never = "no server is known to have them: no session and no initialisation brings them"
+                beware = ""
             if held and not whole:
                 mend = "write the present values of each entry concerned once more on a server with data that has its change "
                 mend += "(HELD BY)"
                 beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
             if saved := from_a_log_of_before(situation, rows, held):
                 mend, never, beware = saved["repair"], saved["why"], saved["caution"]
-            elif whole and not fillers and not writers:
-                last_way = save_and_write(situation, rows, server, whole)
+            elif whole and not fillers and (not writers or (unsafe and any(row["operation"] == "add" for row in rows))):
+                last_way, by_hand = save_and_write(situation, rows, server, whole), ""
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
         yield Finding(
             "MISSED_CHANGE",
@@ -374,16 +373,15 @@ def _missed_of_vector(
         f", or {_refill(situation)} {server} from {'there' if writer == filler else filler or later}" if refill else ""
     )
     pulling, replica = situation.topology.pulling, situation.replica(server, rows[0]["suffix"])
-    done = {None} if pulling else {row["operation"] for row in rows}
+    done = {None} if pulling else {row["operation"] for row in rows} - {"add"}
     on = f"{server}, too" if pulling or (replica and replica.origin) else "a supplier that has them"
-    by_hand = f"{again_by_hand(done, on)} on {writer}" if writer else ""
-    mend = refill if not by_hand or (refill and done & {"add", "delete"}) else f"{by_hand}{or_refill}"
-    if all(row["operation"] == "delete" for row in rows):
-        mend = f"delete the entries concerned on {on}{f', or {refill}' if refill else ''}"
-    added = {row["target"] for row in rows if row["operation"] == "add"} - {None}
-    whole = not situation.topology.pulling and {row["target"] for row in rows} <= added
-    if whole:  # what is written of an entry that the server does not have is refused there
+    added = not pulling and any(row["operation"] == "add" and row["target"] for row in rows)
+    if added:  # what is written of an entry that the server does not have is refused there
         mend = refill or f"make an agreement from {writer} to {server}, and {_refill(situation)} {server} over it"
+    elif all(row["operation"] == "delete" for row in rows):
+        mend = f"delete the entries concerned on {on}{f', or {refill}' if refill else ''}"
+    else:
+        mend = f"{again_by_hand(done, on)} on {writer}{or_refill}" if writer else refill
     them = "it" if len(rows) == 1 else "them"
     lacked = _by_entries(situation, rows)
     return (
@@ -393,7 +391,7 @@ def _missed_of_vector(
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
         else _lost_with(situation, server, rows[0]["suffix"])
-        if whole or mend == refill
+        if added or mend == refill
         else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
         if all(row["operation"] == "delete" for row in rows)
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",

@@ -43,11 +43,7 @@ def note_lost(
     mine = [row for row in found.pending if row["suffix"] == suffix and row["server"] in names_of(servers)]
     for row in mine:
         row["lost"] = 0
-    makers = [(one, one.replica.origin) for one in servers if one.replica.origin]
-    makers += [
-        (one, origin) for one in servers for server, origin in sorted(evidence.former) if server == one.replica.server
-    ]
-    for maker, origin in makers:
+    for maker, origin in ((one, origin) for one in servers for origin in evidence.origins_of(one.replica)):
         resets = [one for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)]
         waits = [row for row in mine if row["origin"] == origin]
         if not resets or not waits:

@@ -136,7 +136,7 @@ KEYS: Mapping[str, str] = {
     "pending[].first": "the first",
     "pending[].last": "the last",
     "pending[].available": "how many of them are still in a supplier's present log",
-    "pending[].gone": "how many of them no log has any more, although the logs reach that far",
+    "pending[].gone": "how many of them no collected log has, although the logs reach that far",
     "pending[].unread_log": "true: a log that was not collected, of a server that has seen them, may have some of `gone`",
     "pending[].suppliers": "who would send them now; `dropped_since` says whether the server takes what they send",
     "pending[].passed_over": "how many of them a session would pass over for good, whichever supplier begins it",

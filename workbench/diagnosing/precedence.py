@@ -88,7 +88,7 @@ PRECEDENCE = (
 )
 """Gravest first: the order of the first line."""
 
-EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
+EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER", "MISSED_CHANGE", "APPLY_SKIPPED")}
 """Roots, and findings of the same suffix that stay true and have no repair of their own: that of the root is meant."""
 
 STOPS = {

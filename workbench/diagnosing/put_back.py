@@ -54,11 +54,14 @@ def not_put_back(
     starts = evidence.once(replica.server, _starts)
     if not starts or replica.log is None or not len(rows):
         return rows
-    if any(reset.kind == LOG_REPLACED for reset in resets):
-        return rows  # its log alone was replaced: that contradicts nothing
     at = pc.index_in(changes_of(evidence.system, rows["position"]), value_set=keys)
     covered = pc.is_in(at, pa.array(np.flatnonzero(~not_shown), at.type))
     before = pc.fill_null(pc.less(rows["at"], pa.scalar(starts[-1], rows["at"].type)), False)
+    # Of what was before that, a log that was replaced, or opened anew, contradicts nothing.
+    replaced = max((reset.ended for reset in resets if reset.kind == LOG_REPLACED), default=None)
+    if replaced:
+        before = pc.and_(before, pc.greater(rows["at"], pa.scalar(replaced, rows["at"].type)))
+        before = pc.fill_null(before, False)
     return _not_lost(evidence, replica, rows.filter(pc.invert(pc.and_(covered, before))), keys, lines_lack)
 
 

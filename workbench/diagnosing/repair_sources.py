@@ -10,7 +10,7 @@ c made 4 changes that reached the hub h alone; a, b and c were filled with data 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, listed, step
@@ -265,10 +265,32 @@ def on_no_server(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> boo
     return True
 
 
+def lacking_what_it_has(situation: Situation, server: str, suffix: str | None) -> set[str]:
+    """The servers that lack changes for good which this one has or shows: filled from one of them, it would lose these."""
+    return {
+        row["server"]
+        for row in situation.verdicts.missing
+        if row["suffix"] == suffix and server in (*row["held_by"], *row.get("shown_by", ()))
+    }
+
+
+def again_by_hand(done: Collection[str | None], deleted_on: str) -> str:
+    """How a person does missing changes of these kinds once more on a server that has them.
+
+    >>> again_by_hand({"modify", "delete"}, "s1, too")
+    'delete on s1, too, what was deleted elsewhere, and write the present values of the entries concerned once more'
+    """
+    steps = ["write the present values of the entries concerned once more"] if {*done} - {"delete", "modrdn"} else []
+    if "modrdn" in done:
+        steps.append("give an entry that was renamed or moved another name or parent and then its right one again")
+    first = f"delete on {deleted_on}, what was deleted elsewhere, and " if "delete" in done and steps else ""
+    return first + " and ".join(steps)
+
+
 def save_and_write(
     situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str]
 ) -> Mapping[str, Any]:
-    """What to do about changes that only servers hold which take no writes and have no link to the server."""
+    """What to do about changes that only servers hold from which nothing comes: no link, no client, and no safe filling."""
     suffix, holder = rows[0]["suffix"], holders[0]
     makers = sorted(
         one.server
@@ -285,18 +307,22 @@ def save_and_write(
     elif "modrdn" in what:
         steps = [*steps, f"give renamed or moved entries the names that they have on {holder}"]
     them, they = ("it", "it is") if len(rows) == 1 else ("them", "they are")
-    have = f"{listed(holders, 'and')} {'has' if len(holders) == 1 else 'have'}"
+    names, one = listed(holders, "and"), len(holders) == 1
+    only = f"of the logs only that of {names} {'has' if one else 'have'} {them}"
+    if not any(row["held_by"] for row in rows):
+        only = f"no log has {them}, and only the entries of {names} show what {'it' if them == 'it' else 'they'} did"
+    apart = "can neither initialise {0}, to which no agreement leads from there, nor be written to by clients"
+    if lacking_what_it_has(situation, server, suffix).intersection(holders):
+        apart = f"{'lacks' if one else 'lack'} changes that {{0}} has: filled from there, {{0}} would lose them"
     added = (
-        f"; an entry that is added again gets another unique ID: initialise {listed(holders, 'and')} from a supplier "
-        "afterwards, and what is fed from there"
+        f"; an entry that is added again gets another unique ID: initialise {names} from a supplier afterwards, and what is fed "
+        "from there"
         if "add" in what
         else ""
     )
     return step(
         listed(steps, "and"),
-        f"no session will ever send {them}: the vector says that {they} there; of the logs only that of {have} {them}, and "
-        f"{listed(holders, 'and')} can neither initialise {server}, to which no agreement leads from there, nor be written to "
-        "by clients",
-        f"do not initialise {listed(holders, 'and')} before the values are saved: {them if them == 'it' else 'they'} would be "
-        f"lost there, too{added}",
+        f"no session will ever send {them}: the vector says that {they} there; {only}, and {names} {apart.format(server)}",
+        f"do not initialise {names} before the values are saved: {them if them == 'it' else 'they'} would be lost there, too"
+        f"{added}",
     )

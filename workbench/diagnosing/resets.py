@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Proving, Res
 
 CLOCKS_APART = timedelta(seconds=60)
 """By how much the clocks of an origin and of a server that was initialised may differ."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _AHEAD = timedelta(seconds=5)
 """By how much a position may be ahead of its origin's clock: more, and an import soon after an initialisation looks like it."""
 
@@ -66,7 +66,7 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     # A server that logged its initialisation would have logged an import behind it, too; the link that tells of one would not.
     slack = CLOCKS_APART if replacing and replacing[-1] in logged else _AHEAD
     # The lines that tell of a log that is not open do not tell the suffix.
-    opened = [] if several else _opened(evidence, replica.server, proving, replacing)
+    opened = _opened(evidence, replica, proving, replacing) if moments and not several else []
     mark = max(moments, default=None)
     known = mark and any(mark <= one.ended + CLOCKS_APART for one in opened)
     if mark and not known and (not replacing or replacing[-1].ended + slack < mark):
@@ -75,22 +75,32 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     return sorted([*found, *opened], key=lambda reset: reset.began)
 
 
-def _opened(evidence: Evidence, server: str, proving: Proving, replacing: Iterable[Reset]) -> list[Reset]:
-    """The times without an open log that a start ended: the log that it opened begins there, and the data stayed.
+def _opened(evidence: Evidence, replica: Replica, proving: Proving, replacing: Iterable[Reset]) -> list[Reset]:
+    """The last time without an open log that a start ended, where the log begins there: the data stayed.
+
+    Its records tell: none was made before the log was closed, and none of the server itself before the start.
 
     12:00 made a supplier while it runs: no log is open    12:05 a client writes 7    12:10 it starts    its log: 8 9
     """
-    closed = evidence.moments(server, {proving.log_closed}) if proving.log_closed else []
-    starts = evidence.moments(server, {proving.started}) if closed else []
-    found = []
-    for before, start in pairwise([datetime.min.replace(tzinfo=UTC), *starts]):
-        first = next((at for at in closed if before < at < start), None)
-        # While data are replaced none is open either.
-        if first and not any(
-            one.began - CLOCKS_APART < start and first < one.ended + CLOCKS_APART for one in replacing
-        ):
-            found.append(Reset(LOG_REPLACED, first, start))
-    return found
+    closed = evidence.moments(replica.server, {proving.log_closed}) if proving.log_closed and replica.log else []
+    if not closed or replica.log is None:
+        return []
+    starts = evidence.moments(replica.server, {proving.started})
+    turns = [*starts, *evidence.moments(replica.server, proving.log_opened)]
+    start = min((at for at in turns if at > closed[-1]), default=None)
+    since = max((at for at in turns if at <= closed[-1]), default=_NEVER)
+    first = min(at for at in closed if at > since or at == closed[-1])
+    if start not in starts:
+        return []
+    # While data are replaced none is open either.
+    if any(one.began - CLOCKS_APART < start and first < one.ended + CLOCKS_APART for one in replacing):
+        return []
+    made = {
+        origin: evidence.system.moment(str(one["min"]))
+        for origin, one in replica.log.facts.get("by_origin", {}).items()
+    }
+    begins = all(at and at >= (start if origin == replica.origin else first) - _AHEAD for origin, at in made.items())
+    return [Reset(LOG_REPLACED, first, start)] if begins else []
 
 
 def _joined(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:

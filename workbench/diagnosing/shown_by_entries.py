@@ -7,16 +7,13 @@ No session and no initialisation brings it back: what r shows of it is written o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
-
-
-_APART = {"add", "delete", "modrdn"}
 
 
 def shown_by(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -43,24 +40,6 @@ def supplied_by_none(
     """That no log has some changes; what was not collected may have them."""
     who = "in no collected log" if unread_log or situation.not_collected(suffix) else "in no log any more"
     return f"{counted(count)}{of_them} {'is' if count == 1 else 'are'} {who}"
-
-
-def again_by_hand(done: Collection[str | None], where_deleted: str) -> str:
-    """How a person does missing changes of these kinds once more on a server that has them.
-
-    What is written of an entry that another server does not have is refused there; what is gone cannot be deleted again.
-
-    >>> again_by_hand({"modify", "delete"}, "s1, too")
-    'delete what was deleted on s1, too and write the present values of the entries concerned once more'
-    """
-    steps = ["write the present values of the entries concerned once more"] if {*done} - _APART else []
-    if "modrdn" in done:
-        steps.append("give an entry that was renamed or moved another name or parent and then its right one again")
-    if "add" in done:
-        steps.append("delete an entry that was added and add it again as soon as no server has it")
-    if "delete" in done:
-        steps.insert(0, f"delete what was deleted on {where_deleted}")
-    return listed(steps, "and")
 
 
 def clients_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:

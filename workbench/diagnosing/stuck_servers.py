@@ -10,7 +10,6 @@ from workbench.diagnosing.repair_sources import not_judged_on, unrecorded_on, up
 from workbench.diagnosing.restart_order import before_start
 from workbench.model import Finding, counted, first_few, listed, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
-from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -184,9 +183,16 @@ def _compared_first(one: Replica, off: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _has(situation: Situation, pair: Mapping[str, Any], waits: Iterable[Mapping[str, Any]]) -> bool:
-    """True if the supplier of the pair can fill others, and claims all that these rows wait for."""
+    """True if the supplier of the pair can fill others, and claims all that these rows wait for, or gets the rest itself."""
     by = situation.replica(pair["supplier"], pair["suffix"])
     typed = situation.topology.system.typed
-    return (by is None or by.keeps_log) and all(
-        by is None or (last(by.seen(), row["origin"]) or "") >= (typed(row["last"]) or "") for row in waits
+    if by is None:
+        return True
+    coming = {
+        row["origin"]
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (by.server, by.suffix) and (row["suppliers"] or row.get("through"))
+    }
+    return by.keeps_log and all(
+        row["origin"] in coming or by.top(row["origin"]) >= (typed(row["last"]) or "") for row in waits
     )

@@ -56,6 +56,7 @@ class Unlogged:
         if nowhere:
             named = self._named(some, nowhere)
             found |= self._written_over(named) | self._gone(named)
+            found |= self._overtaken(server, {key: one for key, one in named.items() if key not in found})
         return found
 
     @property
@@ -161,7 +162,7 @@ class Unlogged:
             bearing = self._bearing(self._makers[origin].server, {*names.values()})
             replaced = self._replaced({entry for entry, _ in bearing.values()})
             some_of: set[str] = set()
-            ran_on = self._ran_on(self._makers[origin], {*names})
+            ran_on, kept_on = self._ran_on(self._makers[origin], {*names})
             for key, name in names.items():
                 entry, since = bearing.get(name, ("", None))
                 if not entry or not self.contents.same(entry) or (since or "") > key:
@@ -174,33 +175,81 @@ class Unlogged:
                     mark > key for attribute, mark in replaced[entry].items() if plain_name(attribute) not in naming
                 ]
                 if any(later):
-                    (found if all(later) else some_of).add(key)
+                    (found if all(later) or key in kept_on else some_of).add(key)
             found |= self._kept(self._makers[origin], some_of)
         return found
 
-    def _ran_on(self, maker: Replica, keys: set[str]) -> set[str]:
-        """Those of some changes that their maker answered with success and has had since, all by its own clock.
+    def _overtaken(self, server: str, named: Mapping[str, _Named]) -> set[str]:
+        """Those of which nothing can be lacking on a server, as another one shows that applied them and has run since.
 
-        Behind its last start. An earlier one, if the server stopped in good order before each start since, and its log, which
-        was opened anew or replaced later, contradicts nothing. Only where the server was read while it ran: else its errors log
-        may end before the start that lost them.
+        What such a change touched bears a later mark there, for none is of the change itself. Where all that does was replaced
+        later on the server, the change was, too. Both need not have the same entry: one of them may be behind.
+
+            h   applied 7, whose text no log has; of its entry only `title` is later than 7     7 was a change of `title`
+            a   never got 7; all values of `title` were replaced by 9                           nothing of 7 is lacking there
+        """
+        names = {key: one.target for key, one in named.items() if one.operation == "modify"}
+        found: set[str] = set()
+        for replica in self.contents.alike.replicas if names else ():
+            other = replica.server
+            if other == server or other not in self.contents.exports:
+                continue
+            had = {
+                key
+                for key in self._ran_on(replica, {*names} - found)[0]
+                if self.contents.keeps(other, key) and not self._replaced_since(replica, key)
+            }
+            bearing = self._bearing(other, {names[key] for key in had}) if had else {}
+            there, here = (self._marks(name, {entry for entry, _ in bearing.values()}) for name in (other, server))
+            for key in had:
+                entry, since = bearing.get(names[key], ("", None))
+                if not entry or (since or "") > key or not self.contents.keeps(server, key):
+                    continue
+                touched = {name for name, (last, _) in there.get(entry, {}).items() if last > key}
+                mine = here.get(entry, {})
+                if touched and all(name in mine and mine[name][1] > key for name in touched):
+                    found.add(key)
+        return found
+
+    def _marks(self, server: str, entries: set[str]) -> dict[str, dict[str, tuple[str, str]]]:
+        """Entry -> attribute that a client may change -> its latest change, and the latest that replaced all its values."""
+        never = self.contents.proving.not_compared | {self.contents.proving.grave[0]}
+        found: dict[str, dict[str, tuple[str, str]]] = {}
+        wanted = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("attribute").is_valid()
+        for row in rows_where(self.contents.exports[server].parts, _READ, wanted).to_pylist() if entries else ():
+            attribute = row["attribute"].lower()
+            if plain_name(attribute) in never or not row["position"]:
+                continue
+            position = self._system.change_of(row["position"])
+            cleared = position if self.contents.proving.marks.get(row["mark"] or "") == CLEARED else ""
+            last, replaced = found.setdefault(row["entry"], {}).get(attribute, ("", ""))
+            found[row["entry"]][attribute] = max(last, position), max(replaced, cleared)
+        return found
+
+    def _ran_on(self, maker: Replica, keys: set[str]) -> tuple[set[str], set[str]]:
+        """Those of some changes that their maker answered with success behind its last start; and before, as far as it kept them.
+
+        All by its own clock. It kept what it answered earlier if it stopped in good order before each start since, and if its log
+        was opened anew or replaced later: that log contradicts nothing. Only where the server was read while it ran: else its
+        errors log may end before the start that lost them.
         """
         evidence, proving = self._evidence, self.contents.proving
         starts = evidence.moments(maker.server, {proving.started})
         if not starts or maker.server not in evidence.began:
-            return set()
-        position = pc.field("position").isin(pa.array(sorted(keys), pa.string())) & (pc.field("outcome") == "applied")
-        ran_on = pc.field("at") > pa.scalar(starts[-1], _TIME)
-        opened = (
-            one.ended for one in self.contents.resets.get((maker.server, maker.suffix), ()) if one.kind == LOG_REPLACED
-        )
-        if last := max(opened, default=None):
-            kept = pc.field("at") > pa.scalar(
-                _in_good_order(starts, evidence.moments(maker.server, {proving.stopped})), _TIME
-            )
-            ran_on |= kept & (pc.field("at") < pa.scalar(last, _TIME))
-        told = evidence.told("applied", ["position"], position & ran_on, maker.server)["position"]
-        return {self._system.change_of(one) for one in told.to_pylist()}
+            return set(), set()
+        where = pc.field("position").isin(pa.array(sorted(keys), pa.string())) & (pc.field("outcome") == "applied")
+
+        def answered(span: pc.Expression) -> set[str]:
+            rows = evidence.told("applied", ["position"], where & span, maker.server)
+            return {self._system.change_of(one) for one in rows["position"].to_pylist()}
+
+        at, resets = pc.field("at"), self.contents.resets.get((maker.server, maker.suffix), ())
+        ran_on = answered(at > pa.scalar(starts[-1], _TIME))
+        replaced = max((one.ended for one in resets if one.kind == LOG_REPLACED), default=None)
+        if replaced is None:
+            return ran_on, set()
+        since = _in_good_order(starts, evidence.moments(maker.server, {proving.stopped}))
+        return ran_on, answered((at > pa.scalar(since, _TIME)) & (at < pa.scalar(replaced, _TIME)))
 
     @cached_property
     def _makers(self) -> dict[str, Replica]:

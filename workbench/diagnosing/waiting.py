@@ -153,11 +153,11 @@ class Waiting:
         }
 
     def _in_unread_log(self, origin: str, first: str) -> bool:
-        """True if a log may have such changes that was not collected: that of a server that has seen them."""
+        """True if a log may have such changes that was not collected: that of their maker, or of a server that has seen them."""
         return any(
             one.replica.log is None
             and one.replica.keeps_log
-            and one.seen.get(origin, "") >= first
+            and (self._is_own(one, origin) or one.replica.top(origin) >= first)
             and not vector_stands_still(one.proofs)
             for one in self.holders
         )

@@ -20,7 +20,7 @@ from workbench.engine.known import HIGHEST, LOWEST
 from workbench.engine.positions import Positions, of_keys
 from workbench.engine.reading import read_part
 from workbench.engine.rows import named_in, rows_at, rows_where
-from workbench.fleet.topology import Topology
+from workbench.fleet.topology import Replica, Topology
 from workbench.model import System
 from workbench.systems import format_with
 from workbench.tables import Numbers
@@ -59,6 +59,10 @@ class Evidence:
     def former(self) -> frozenset[tuple[str, str]]:
         """(server, origin) of servers that made changes, and make none as that origin any more."""
         return former_makers(self.case, self.shown, self.suffix)
+
+    def origins_of(self, replica: Replica) -> list[str]:
+        """The origin as which a server makes changes, and those as which it did before."""
+        return origins_made(self.case, self.shown, replica, self.former)
 
     def parts(self, table: str, server: str | None = None, evidence: str | None = None) -> list[dict[str, Any]]:
         """The parts of a table, of one server or all, of one kind of evidence or all."""
@@ -331,6 +335,13 @@ def former_makers(case: Case, shown: Topology, suffix: str | None) -> frozenset[
         if known and len(servers) == 1:  # servers that all call themselves localhost tell nothing
             found.add((*servers, row["origin"]))
     return frozenset(found)
+
+
+def origins_made(case: Case, shown: Topology, replica: Replica, former: Collection[tuple[str, str]]) -> list[str]:
+    """The origin as which a server makes changes, and the former ones, if its configuration says that it makes none now."""
+    had = sorted(origin for server, origin in former if server == replica.server)
+    none = bool(had) and makes_none(case, shown, replica.server, replica.suffix)
+    return [*filter(None, [replica.origin]), *(had if none else ())]
 
 
 def makes_none(case: Case, shown: Topology, server: str, suffix: str | None) -> bool:

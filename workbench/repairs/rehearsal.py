@@ -328,7 +328,7 @@ class _FromLogs(_Filling):
         """
         found = self.situation.verdicts
         waiting = [row for row in found.pending if row["suffix"] == self.suffix]
-        doubted = {row["origin"] for row in waiting if row["gone"] or row.get("lost")}
+        doubted = {row["origin"] for row in waiting if (row["gone"] and not row.get("unread_log")) or row.get("lost")}
         busy = {row["origin"] for row in waiting if row["available"] < row["count"] or self._sent_later(row)} - doubted
         shown: dict[str, str] = {}
         for one in self.replicas:

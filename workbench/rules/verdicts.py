@@ -298,6 +298,7 @@ class Proving:
     started       the code of the message by which a server tells that it starts; empty: it does not
     stopped       the code of the message by which a server tells that it has stopped in good order; empty: it does not
     log_closed    the code of the message by which a server says that no log of changes is open; empty: none does
+    log_opened    codes of messages that show an open log, beside those of a start
     log_removed   codes of messages by which a server tells that its log of changes was removed and begins anew
     sends_whole   the code of the message by which a supplier tells that it begins to fill another one; empty: it does not
     sent_whole    the code of the one that tells that it has sent all
@@ -338,6 +339,7 @@ class Proving:
     started: str = ""
     stopped: str = ""
     log_closed: str = ""
+    log_opened: frozenset[str] = frozenset()
     log_removed: frozenset[str] = frozenset()
     sends_whole: str = ""
     sent_whole: str = ""

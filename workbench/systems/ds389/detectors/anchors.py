@@ -26,6 +26,7 @@ from workbench.systems.ds389.detectors.ignored import do_not_ignore
 from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
 from workbench.systems.ds389.detectors.unrecorded import removed_after
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
+from workbench.systems.ds389.rules.proving import PROVING
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
 from workbench.systems.ds389.rules.supplying import NOT_FOUND
 from workbench.systems.ds389.rules.trimming import trim_limits
@@ -330,7 +331,7 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
 
 _BACK = frozenset({"restore", "import_end"})
 _CLOSED, _REPLACED = "changelog_not_open", ("replica_offline", "import_begin", "restore", "total_receive")
-_OPENED = ("starting", "stopping", "stopped", "replica_online", "import_end", "changelog_task")
+_OPENED = ("starting", "stopping", "stopped", *sorted(PROVING.log_opened))
 _JUST_SAID = timedelta(minutes=10)
 
 

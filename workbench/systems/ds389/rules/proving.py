@@ -292,6 +292,7 @@ PROVING = Proving(
     started="starting",
     stopped="stopped",
     log_closed="changelog_not_open",
+    log_opened=frozenset({"replica_online", "import_end", "changelog_task"}),
     log_removed=frozenset({"replica_removed", "changelog_recreated"}),
     sends_whole="total_begin",
     sent_whole="total_end",
