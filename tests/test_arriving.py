@@ -33,7 +33,7 @@ def _when(position: str) -> datetime:
 _SYSTEM = SimpleNamespace(
     moment=_when, origin_of=lambda _: "3", instant=lambda at: at.second, order_key=lambda _, hi, __: f"{hi}"
 )
-_EVIDENCE: Any = SimpleNamespace(inputs=[], system=_SYSTEM)
+_EVIDENCE: Any = SimpleNamespace(inputs=[], system=_SYSTEM, origins_of=lambda one: [one.origin] if one.origin else [])
 
 
 def test_what_comes_through_a_server_that_waits_itself() -> None:
@@ -73,6 +73,20 @@ def test_what_is_beyond_every_vector_is_young_or_lost(
     servers = [other, behind]
     mark_arrival(pending, [], servers, SUFFIX, _shows_it, _EVIDENCE)
     assert not pending[0]["uncovered"], "the vector of its maker was not read"
+
+
+@pytest.mark.parametrize(("replaced", "lost_by"), [(None, None), (9, "c")])
+def test_what_a_former_supplier_made_is_lost_or_stays_there_and_is_never_just_young(
+    replaced: int | None, lost_by: str | None
+) -> None:
+    """c made it as 3, and makes no changes any more: no vector that is read later covers it."""
+    pending = [_waits("r")]
+    resets = [SimpleNamespace(sure=True, kind=TOTAL, began=_when(str(replaced)))] if replaced else []
+    maker: Any = SimpleNamespace(seen={"3": "4"}, replica=SimpleNamespace(server="c", origin=None), resets=resets)
+    evidence: Any = SimpleNamespace(**{**vars(_EVIDENCE), "origins_of": lambda one: ["3"] if one.server == "c" else []})
+    behind: Any = SimpleNamespace(seen={"3": ""}, replica=SimpleNamespace(server="r", origin=None), resets=[])
+    mark_arrival(pending, [], [maker, behind], SUFFIX, lambda *_: False, evidence)
+    assert (pending[0]["uncovered"], pending[0]["lost_by"]) == (False, lost_by)
 
 
 def test_what_waits_for_servers_that_take_or_send_nothing() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from detector_samples import findings, listening, of, plain_line, status, with_status
+import pytest
+from detector_samples import findings, listening, of, plain_line, stamp, status, with_status
 from entry_samples import answered
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
@@ -131,3 +132,49 @@ def test_what_went_with_the_data_of_a_former_supplier_waits_nowhere(tmp_path: Pa
     assert "holds 5 changes of s3 any more" in gone["summary"]
     assert {(row["count"], row["lost"]) for row in found["pending"]} == {(5, 5)}
     assert headline(found).startswith("No collected server holds 5 changes of s3 any more; ")
+
+
+def test_of_a_supplier_with_another_replica_id_nothing_is_taken_for_lost(tmp_path: Path) -> None:
+    """No finding would tell of it: what waits is told as before."""
+    files = demoted(own=7)
+    for name in ("changelog.ldif", "agreements.ldif"):
+        del files[f"s3.{name}"]
+    files["s3.replica.ldif"] = replica(7, elements(claims(r1=(0, 1), r2=(0, 1), r3=(0, 4))))
+    read = "Import complete.  Processed 9 entries in 1 seconds. (9.00 entries/sec)"
+    files["s3.errors.log"] += plain_line(25, f"INFO - bdb_public_bdb_import_main - import userroot: {read}")
+    files["s3.access.log"] = "".join(answered(second, f"uid=u{second}", MADE[second]) for second in range(5, 10))
+    found = diagnose(case_of(tmp_path, files))
+    assert {(row["count"], row["lost"], row["lost_by"]) for row in found["pending"]} == {(5, 0, None)}
+    assert "5 have not arrived at " in headline(found)
+
+
+@pytest.mark.parametrize("filled", [True, False])
+def test_changes_that_no_other_server_has_heard_of_are_told_by_the_log_of_their_maker(
+    filled: bool, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: r was a supplier for some minutes, without a link; what clients wrote there went in silence."""
+    files = demoted()
+    for name in ("changelog.ldif", "agreements.ldif"):
+        del files[f"s3.{name}"]
+    for one in ("s1", "s2", "s3"):
+        number = 65535 if one == "s3" else int(one[1])
+        files[f"{one}.replica.ldif"] = replica(number, elements(claims(r1=(0, 1), r2=(0, 1))), flags=int(one != "s3"))
+    for one in ("s1", "s2"):
+        files[f"{one}.changelog.ldif"] = changelog([csn(at, rid) for rid in (1, 2) for at in (0, 1)], own_entries=True)
+    lines = [plain_line(2, "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up")]
+    if filled:
+        read = "Import complete.  Processed 9 entries in 1 seconds. (9.00 entries/sec)"
+        moved = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica dc=example,dc=com is going"
+        lines += [plain_line(20, f"{moved} offline; disabling replication")]
+        lines += [plain_line(25, f"INFO - bdb_public_bdb_import_main - import userroot: {read}")]
+    files["s3.errors.log"] += "".join(lines)
+    client = f"{stamp(1)} conn=2 fd=65 slot=65 connection from 10.0.0.3 to 10.0.0.2\n"
+    own = "".join(answered(second, f"uid=u{second}", csn(second, 9)) for second in range(5, 10))
+    files["s3.access.log"] = client + own
+    found = diagnose(case_of(tmp_path, files))
+    waiting = {(row["server"], row["origin"], row["count"], row["lost"]) for row in found["pending"]}
+    assert waiting == {(one, "9", 5, 5 if filled else 0) for one in ("s1", "s2")}
+    assert bool(of("CHANGES_THROWN_AWAY", found["findings"])) == filled
+    if not filled:
+        steps = {fix["repair"] for one in of("PENDING_CHANGES", found["findings"]) for fix in one["fix"][:1]}
+        assert steps and all("from s3, which was that origin" in step for step in steps)

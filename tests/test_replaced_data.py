@@ -239,3 +239,20 @@ def test_what_the_log_of_its_maker_may_have_is_not_said_to_be_in_none(flags: int
     assert f"; {says}" in headline(found)
     told = [one["summary"] for one in found["findings"] if one["code"] == "PENDING_CHANGES"]
     assert len(told) == 2 and all(("in no collected log" in text) == (flags == 1) for text in told)
+
+
+def test_the_log_of_a_maker_may_have_what_it_made_since_its_vector_was_read(tmp_path: Path) -> None:
+    """s1 was read first, at 18, and its log was not collected; s3 was read later, and claims 20."""
+    files: dict[str, Any] = {}
+    for number, claimed in enumerate((18, 18, 20), 1):
+        files[f"s{number}.replica.ldif"] = replica(number, elements(claims(r1=(0, claimed))))
+        files[f"s{number}.agreements.ldif"] = "".join(
+            agreement(f"s{number}-to-s{other}", 38900 + other) for other in (1, 2, 3) if other != number
+        )
+        if number > 1:
+            files[f"s{number}.changelog.ldif"] = changelog([csn(second, 1) for second in range(19)])
+    found = diagnose(case_of(tmp_path, files))
+    assert {(row["server"], row["unread_log"]) for row in found["pending"]} == {("s1", True), ("s2", True)}
+    assert "no collected log has it" in headline(found)
+    steps = [fix["repair"] for one in found["findings"] if one["code"] == "PENDING_CHANGES" for fix in one["fix"]]
+    assert steps and not [text for text in steps if text.startswith("save what")]

@@ -382,8 +382,12 @@ class Contents:
 
     @cached_property
     def _known_origins(self) -> frozenset[str]:
-        """Those of the vectors in the exports; and of the servers: an element without a change stands late in an export."""
+        """Those of the vectors in the exports; and of the servers: an element without a change stands late in an export.
+
+        And those of changes that no other server has heard of.
+        """
         exported = {origin for export in self.exports.values() for origin in export.claimed}
+        exported |= {origin for _, origin in self.evidence.made_for_nobody}
         return frozenset(exported.union(*(one.vector for one in self.alike.replicas)))
 
     def _expected(self, server: str, position: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.left_in_logs import LOG_ONLY
-from workbench.fleet.told import former_makers, makes_none, origins_made
+from workbench.fleet.told import Evidence, makes_none, origins_made
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
@@ -34,9 +34,15 @@ def origins_of(situation: Situation, replica: Replica) -> list[str]:
     return origins_made(situation.case, situation.topology, replica, former)
 
 
+def maker_before(situation: Situation, suffix: str | None, origin: str) -> str:
+    """The server that made the changes of an origin that no server is now; empty: nothing tells."""
+    return next((server for server, had in sorted(situation.once(_makers).get(suffix, ())) if had == origin), "")
+
+
 def _makers(situation: Situation) -> Mapping[str | None, frozenset[tuple[str, str]]]:
     suffixes = {one.suffix for one in situation.topology.replicas}
-    return {suffix: former_makers(situation.case, situation.topology, suffix) for suffix in suffixes}
+    case, shown = situation.case, situation.topology
+    return {suffix: Evidence(case, shown, suffix, ()).former for suffix in suffixes}
 
 
 def stranded_on(situation: Situation, row: Row) -> str | None:

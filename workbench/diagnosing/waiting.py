@@ -99,6 +99,8 @@ class Waiting:
         self.shown, self.known, self.holders, self.found = evidence.shown, known, holders, found
         self.system, self._numbers, self._newest = evidence.system, evidence.numbers, evidence.newest
         self._claimed = {origin for one in holders for origin in one.replica.vector or one.seen}
+        self._made = evidence.made_for_nobody
+        self._claimed |= {origin for _, origin in self._made}
         self._former = evidence.former
         for one in holders:
             if told := remembers(one.proofs):
@@ -106,8 +108,8 @@ class Waiting:
 
     def of(self, server: Holder, origin: str) -> dict[str, Any] | None:
         """Count, first and last position, how many a log can supply, how many none can; None if nothing waits."""
-        if not self.is_claimed(origin):
-            return None
+        if not self.is_claimed(origin) or (server.replica.server, origin) in self._made:
+            return None  # what it made itself it has, or it went with its old data
         seen = server.seen.get(origin, "")
         told = server.proofs.exported.get(origin, "")
         top = max(seen, server.replica.later.get(origin, ""), told)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.behind_links import suppliers_first
 from workbench.diagnosing.closed_ways import has_some, in_no_log, runs
 from workbench.diagnosing.failing_links import LINK_DISABLED, LINK_FAILING, refuses_all
-from workbench.diagnosing.former_suppliers import not_by_links, stranded_on
+from workbench.diagnosing.former_suppliers import maker_before, not_by_links, stranded_on
 from workbench.diagnosing.passing_over import passed_over
 from workbench.diagnosing.restart_order import read_first
 from workbench.diagnosing.stuck_servers import to_be_filled
@@ -73,8 +73,10 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
     if row.get("unread_log") or situation.not_collected(row["suffix"]):  # there may be logs that have them
         return (_way(situation, row, failing, "what a log has of them arrives"),)
     it, they = ("it", "it") if gone == 1 else ("them", "they")
+    maker = maker_before(situation, row["suffix"], row["origin"])
+    holder = f"{maker}, which was that origin, or another server" if maker else "a server"
     saved = step(
-        f"save what {counted(gone)} of origin {row['origin']} made, from a server whose entries still show it, and write it once "
+        f"save what {counted(gone)} of origin {row['origin']} made, from {holder} whose entries still show it, and write it once "
         f"more on a supplier that logs its changes, before anything sends changes of this origin to {row['server']}",
         f"no log has {it}: a session would pass over {it}, and {they} would be missing for good",
         f"make no new agreement towards {row['server']} before that",

@@ -58,7 +58,28 @@ class Evidence:
     @cached_property
     def former(self) -> frozenset[tuple[str, str]]:
         """(server, origin) of servers that made changes, and make none as that origin any more."""
-        return former_makers(self.case, self.shown, self.suffix)
+        return former_makers(self.case, self.shown, self.suffix) | self.made_for_nobody
+
+    @cached_property
+    def made_for_nobody(self) -> frozenset[tuple[str, str]]:
+        """The same where only the server's own log of operations tells: of these changes no other server has heard.
+
+        r was made a supplier as 9, took changes of clients, and was made a consumer again: no link ever led from it
+        """
+        mine = [one for one in self.shown.replicas if one.suffix == self.suffix]
+        heard = {one.origin for one in mine} | {origin for one in mine for origin in one.seen()}
+        client = (pc.field("outcome") == "applied") & ~pc.field("replicated") & pc.field("link").is_null()
+        found = set()
+        for one in mine:
+            if one.origin is not None or not makes_none(self.case, self.shown, one.server, self.suffix):
+                continue
+            rows = self.told("applied", ["origin"], client & pc.field("origin").is_valid(), one.server)
+            for origin in {*pc.unique(rows["origin"]).to_pylist()} - heard:
+                others = (other.server for other in mine if other is not one)
+                of = pc.field("origin") == origin
+                if not any(len(self.told("applied", ["origin"], of, other)) for other in others):
+                    found.add((one.server, origin))
+        return frozenset(found)
 
     def origins_of(self, replica: Replica) -> list[str]:
         """The origin as which a server makes changes, and those as which it did before."""
