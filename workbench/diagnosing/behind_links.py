@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.diagnosing.closed_ways import in_no_log
+from workbench.diagnosing.closed_ways import in_no_log, unlogged
 from workbench.model import counted, listed, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND
 from workbench.rules.vectors import last
@@ -127,14 +127,14 @@ def alone_without_log(situation: Situation, server: str, suffix: str | None) -> 
     """
     waiting: dict[tuple[str, str, str], list[Row]] = {}
     for row in situation.verdicts.pending:
-        if row["suffix"] == suffix and in_no_log(row) and not (row["suppliers"] or row.get("through")):
+        if row["suffix"] == suffix and unlogged(row) and not (row["suppliers"] or row.get("through")):
             waiting.setdefault((row["origin"], row["first"], row["last"]), []).append(row)
     count = 0
     for rows in waiting.values():
         wait = {row["server"] for row in rows}
         others = [one.server for one in situation.topology.replicas if one.suffix == suffix and one.server not in wait]
         if server in others and not any(_held(situation, name, rows[0]) for name in others if name != server):
-            count += _held(situation, server, rows[0])
+            count += min(_held(situation, server, rows[0]), unlogged(rows[0]))
     return count
 
 

@@ -29,6 +29,11 @@ def in_no_log(row: Row) -> int:
     return int(row.get("gone", row["count"] - row["available"]))
 
 
+def unlogged(row: Row) -> int:
+    """The same, but for those that went with the data of their maker."""
+    return max(in_no_log(row) - (row.get("lost") or 0), 0)
+
+
 def has_some(pair: Row, origin: str) -> bool:
     """True if the supplier of the pair would send changes of the origin."""
     return pair["decision"] == SEND and origin in pair["to_send"] and pair.get("delivers", True)

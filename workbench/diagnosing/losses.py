@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.before_filling import fed_alone_first, source_first
 from workbench.diagnosing.by_entry import OF_TWO, OWN_LOST, clock_of, is_shared
 from workbench.diagnosing.causes import UNTOLD
-from workbench.diagnosing.closed_ways import in_no_log
+from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import busy_links, busy_step, passed_on, waits_behind
 from workbench.diagnosing.former_suppliers import supplier_again, was_maker
@@ -494,7 +494,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
     newest = situation.newest()
     read = max((one.ended for one in situation.topology.readings), default=None)
     for row in situation.verdicts.pending:
-        lacking = max(in_no_log(row) - (row.get("lost") or 0), 0)
+        lacking = unlogged(row)
         moment = moment_of(situation, row["first"])
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
         now = read or newest.get(row["server"]) or max(newest.values(), default=None)

@@ -9,10 +9,9 @@ a  is the last server with the 3, and waits for the 1: filled from anywhere, it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.closed_ways import in_no_log
+from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.repair_sources import can_fill
 from workbench.model import counted, step
 from workbench.rules.vectors import last
@@ -49,14 +48,14 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
         ]
         # What its log lost it has all the same, if it made them.
         if all(
-            count <= held + (_unlogged(row) if own and own.origin == origin else 0) and held
+            count <= held + (unlogged(row) if own and own.origin == origin else 0) and held
             for (origin, _, _, count), held, row in zip(ranges, logged, waits, strict=True)
         ):
             count = sum(row["count"] for row in waits)
-            unlogged, them = max(count - sum(logged), 0), "it" if count == 1 else "them"
-            saved = f"save {counted(count - unlogged)} from the changelog of {holder}"
-            if unlogged:
-                saved += f" and from its entries what {counted(unlogged)} made that no log has"
+            shown, them = max(count - sum(logged), 0), "it" if count == 1 else "them"
+            saved = f"save {counted(count - shown)} from the changelog of {holder}"
+            if shown:
+                saved += f" and from its entries what {counted(shown)} made that no log has"
             if holder not in lacking:
                 return step(
                     f"do what REPLICATION_WAS_OFF says of {holder}; then {saved}, initialise {holder} from another server, and "
@@ -79,11 +78,6 @@ def lacking_what_others_have(situation: Situation, suffix: str | None) -> set[st
         for row in situation.verdicts.missing
         if row["suffix"] == suffix and (row["held_by"] or row.get("shown_by"))
     }
-
-
-def _unlogged(row: Mapping[str, Any]) -> int:
-    """How many changes of a row no log has, but for those that went with the data of their maker."""
-    return max(in_no_log(row) - (row.get("lost") or 0), 0)
 
 
 def only_here(situation: Situation, server: str, suffix: str | None) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.behind_links import suppliers_first
-from workbench.diagnosing.closed_ways import has_some, in_no_log, runs
+from workbench.diagnosing.closed_ways import has_some, runs, unlogged
 from workbench.diagnosing.failing_links import LINK_DISABLED, LINK_FAILING, refuses_all
 from workbench.diagnosing.former_suppliers import maker_before, not_by_links, stranded_on
 from workbench.diagnosing.passing_over import passed_over
@@ -59,7 +59,7 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
         return (not_by_links(former),)
     system = situation.topology.system
     lost = row.get("lost") or 0
-    gone = max(in_no_log(row) - lost, 0)
+    gone = unlogged(row)
     if lost and not row.get("lost_by"):
         again = step(
             f"do what CHANGES_THROWN_AWAY says of {counted(lost)} of origin {row['origin']}",
@@ -116,8 +116,6 @@ def _without_anchor(situation: Situation, row: Row) -> list[str]:
 def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
-    if not failing and (server, suffix) in situation.once(to_be_filled):
-        return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     if stuck := _without_anchor(situation, row):
         names = listed(stuck, "and", _NAMED)
         return step(
@@ -165,6 +163,8 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what LINK_FAILING says on {listed(failing, 'or', _NAMED)}",
             f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
+    if (server, suffix) in situation.once(to_be_filled):
+        return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):

@@ -337,7 +337,7 @@ class Initialise(_Plain):
             if look and now > before:  # a single change may be of its keep-alive entry
                 yield (
                     f"changes are made on {step.server} ({own} went on from {first} to {now} within "
-                    f"{(look + 1) * self.WATCHED:.0f} seconds): let clients write elsewhere until it is filled, and resume"
+                    f"{(look + 1) * self.WATCHED:.0f} seconds): let clients write elsewhere until it is filled, then go on"
                 )
                 return
             before = now
