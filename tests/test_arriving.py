@@ -10,6 +10,7 @@ import pytest
 from mesh_samples import SUFFIX
 
 from workbench.diagnosing.arriving import held_up, mark_arrival
+from workbench.diagnosing.behind_links import alone_without_log
 from workbench.rules.verdicts import TOTAL
 
 
@@ -106,3 +107,20 @@ def test_what_waits_for_servers_that_take_or_send_nothing() -> None:
     assert names({"a": "DATABASE_FAILING"}) == set(), "it still sends what it has"
     assert names({"c": "DATABASE_FAILING"}) == {("c", "1")}
     assert names({"b": "DATABASE_FAILING"}) == {("b", "1"), ("r", "1"), ("b", "2")}
+
+
+@pytest.mark.parametrize(("gone", "lost", "alone"), [(7, 0, 7), (7, 7, 0), (0, 0, 0)])
+def test_a_server_alone_has_what_no_log_has_and_not_what_its_own_log_has(gone: int, lost: int, alone: int) -> None:
+    """Seen on 2.3.1: 34 of 41 changes stood in the changelog of b, and the 7 others b had lost."""
+    claims = SimpleNamespace(min="1", max="9")
+    holder = SimpleNamespace(server="b", suffix=SUFFIX, vector={"3": claims})
+    waits = {"suffix": SUFFIX, "server": "a", "origin": "3", "first": "1", "last": "9", "count": 41, "suppliers": []}
+    rows = [{**waits, "available": 41 - gone, "gone": gone, "lost": lost}]
+    other = SimpleNamespace(server="a", suffix=SUFFIX, vector={})
+    shown = SimpleNamespace(replicas=[other, holder], system=SimpleNamespace(typed=lambda one: one))
+    situation: Any = SimpleNamespace(
+        verdicts=SimpleNamespace(pending=rows),
+        topology=shown,
+        replica=lambda server, _: {"a": other, "b": holder}[server],
+    )
+    assert alone_without_log(situation, "b", SUFFIX) == alone
