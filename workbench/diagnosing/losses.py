@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.before_filling import fed_alone_first, source_first
 from workbench.diagnosing.by_entry import OF_TWO, OWN_LOST, clock_of, is_shared
-from workbench.diagnosing.causes import UNTOLD
 from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import busy_links, busy_step, passed_on, waits_behind
 from workbench.diagnosing.former_suppliers import supplier_again, was_maker
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.left_in_logs import LOG_ONLY
+from workbench.diagnosing.missed_by_vector import lost_with, missed_of_vector, refill_of
 from workbench.diagnosing.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.diagnosing.only_holders import keep_only_holder, only_here
 from workbench.diagnosing.passing_over import are_lost, fill_instead, of_them_passed_over
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
-    again_by_hand,
-    fed_later,
     from_a_log_of_before,
     holders_of_rows,
     lacking_what_it_has,
@@ -144,7 +142,7 @@ def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
             f"let nobody write on {one.server}, and refresh it from the server with the most complete data",
             "it refuses whatever is supplied to it as long as that holds own changes of it which it does not know",
             "its next own change moves its vector over those that it lost, and hides them; "
-            + _lost_with(situation, one.server, one.suffix),
+            + lost_with(situation, one.server, one.suffix),
         )
     return step(
         f"let nobody write on {one.server} until it has its own changes back; "
@@ -242,9 +240,9 @@ def _given_own_back(
             again, "no server is known to have them", f"the access log of {server} may name operation and entry of each"
         )
     return step(
-        f"{_refill(situation)} {server} from the server with the most complete data",
+        f"{refill_of(situation)} {server} from the server with the most complete data",
         "others have what it lacks, but its vector says that it has it",
-        _lost_with(situation, server, suffix),
+        lost_with(situation, server, suffix),
     )
 
 
@@ -258,7 +256,7 @@ def _back_from(situation: Situation, server: str, alone: str, suffix: str | None
     return step(
         f"initialise {server} from {alone}, and do not initialise {alone} from any server before that",
         f"{alone} is the last server that holds them: filled from another one, it would lose them, too",
-        _lost_with(situation, server, suffix),
+        lost_with(situation, server, suffix),
     )
 
 
@@ -269,19 +267,6 @@ def _alone_with(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str 
         return None
     mine = {(row["origin"], row["position"]) for row in only_here(situation, holder[0], rows[0]["suffix"])}
     return holder[0] if all((row["origin"], row["position"]) in mine for row in rows) else None
-
-
-def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
-    only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
-    if only:
-        return (
-            f"to {_refill(situation)} {server} throws away {counted(only)} that only {server} holds: save these first"
-        )
-    return f"to {_refill(situation)} {server} throws away everything that only {server} holds"
-
-
-def _refill(situation: Situation) -> str:
-    return situation.topology.system.refill
 
 
 # --- changes that the vector covers and the server does not have
@@ -313,7 +298,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             what, mend, never, beware = _missed_by_all(situation, rows, server)
             by_hand = ""
         else:
-            what, mend, never, beware = _missed_of_vector(situation, rows, server, writers, fillers, whole)
+            what, mend, never, beware = missed_of_vector(situation, rows, server, writers, fillers, whole)
             if on_no_server(situation, rows):
                 mend = "make what they did again on a supplier, if nobody did since and nothing newer replaced it, as an older "
                 mend += "backup or whoever made them tells it"
@@ -361,66 +346,6 @@ def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], serv
     )
 
 
-def _by_entries(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str:
-    """What entries alone tell of missing changes, and what logs tell of those that a link passed on without an attribute."""
-    shown = [row for row in rows if row.get("rule") == ENTRIES_LACK]
-    alone = sum(1 for row in shown if row["reasons"] == [UNTOLD])
-    left_out = len(shown) - alone
-    of_them = {count: "" if count == len(rows) else f"of {count:,} " for count in (left_out, alone)}
-    said = f"; {of_them[left_out]}a link left attributes out, as logs show that have the same changes with and without them"
-    took = situation.unrecorded.get((rows[0]["server"], rows[0]["suffix"]))
-    told = f"; {of_them[alone]}its entries alone tell, no log does{f': {took}' if took else ''}"
-    return (said if left_out else "") + (told if alone else "")
-
-
-def _missed_of_vector(
-    situation: Situation,
-    rows: Sequence[Mapping[str, Any]],
-    server: str,
-    writers: Sequence[str],
-    fillers: Sequence[str],
-    holders: Sequence[str],
-) -> tuple[str, str, str, str]:
-    """Why changes that a vector covers do not come, what mends it, why, and what to beware of.
-
-    writers  the servers that hold them and take writes of clients
-    fillers  those that hold them and can initialise the server
-    holders  all that hold them
-    """
-    nowhere = not writers and not fillers
-    filler = fillers[0] if fillers else "another server" if nowhere else ""
-    writer = filler if nowhere or filler in writers else writers[0] if writers else ""
-    later = "" if filler else fed_later(situation, server, rows[0]["suffix"], len(rows), holders)
-    refill = f"{_refill(situation)} {server} from {filler or later}" if filler or later else ""
-    or_refill = (
-        f", or {_refill(situation)} {server} from {'there' if writer == filler else filler or later}" if refill else ""
-    )
-    pulling, replica = situation.topology.pulling, situation.replica(server, rows[0]["suffix"])
-    done = {None} if pulling else {row["operation"] for row in rows} - {"add"}
-    on = f"{server}, too" if pulling or (replica and replica.origin) else "a supplier that has them"
-    added = not pulling and any(row["operation"] == "add" and row["target"] for row in rows)
-    if added:  # what is written of an entry that the server does not have is refused there
-        mend = refill or f"make an agreement from {writer} to {server}, and {_refill(situation)} {server} over it"
-    elif all(row["operation"] == "delete" for row in rows):
-        mend = f"delete the entries concerned on {on}{f', or {refill}' if refill else ''}"
-    else:
-        mend = f"{again_by_hand(done, on)} on {writer}{or_refill}" if writer else refill
-    them = "it" if len(rows) == 1 else "them"
-    lacked = _by_entries(situation, rows)
-    return (
-        f"its vector covers {them}{lacked}",
-        mend,
-        f"no session will ever send {them}: the vector says that {'it is' if len(rows) == 1 else 'they are'} there",
-        "an entry that the server lacks comes back with what is written of it alone: write all of it"
-        if situation.topology.pulling
-        else _lost_with(situation, server, rows[0]["suffix"])
-        if added or mend == refill
-        else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
-        if all(row["operation"] == "delete" for row in rows)
-        else "an entry that the server lacks is not mended by modifying it: that would be refused again",
-    )
-
-
 def stranded_change(situation: Situation) -> Iterator[Finding]:
     """Changes that one server holds and no session will deliver to any other."""
     # What only the log of an emptied server has, the finding on its initialisation tells.
@@ -459,7 +384,7 @@ def _saved_first(situation: Situation, server: str) -> Mapping[str, Any]:
     return step(
         f"save them before anything else is done to {server}, and write the values again where they can spread from",
         "whatever brings the servers together again starts from the others' data",
-        f"to {_refill(situation)} {server} throws them away for good",
+        f"to {refill_of(situation)} {server} throws them away for good",
     )
 
 
@@ -475,7 +400,7 @@ def _kept_by_others(situation: Situation, server: str, rows: Sequence[Mapping[st
     return step(
         f"do what MISSED_CHANGE says of {listed(sorted(names))}",
         f"{server} is the last server that holds them, and can give them back",
-        f"do not {_refill(situation)} {server} before that: it throws them away for good",
+        f"do not {refill_of(situation)} {server} before that: it throws them away for good",
     )
 
 

@@ -6,7 +6,7 @@ stretches of changes where servers are merely behind one another, as the digests
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,7 @@ from workbench.engine.logs import StoredLog
 from workbench.fleet.topology import Replica, Row
 from workbench.model import System, counted
 from workbench.repairs.cut_off import without_unsent
+from workbench.repairs.fresh_positions import FreshPositions
 from workbench.repairs.plans import ROLLED_BACK, Plan, Step, Vectors
 from workbench.repairs.stream_models import model_of_streams
 from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, maxima
@@ -190,7 +191,7 @@ class _FromLogs(_Filling):
         self._waited_for()
         self._left_in_logs()
         supplying = self.situation.topology.supplying
-        made = _Fresh(self.system, self.replicas)
+        made = FreshPositions(self.system, self.replicas)
         rules = next(iter(supplying.rule_sets.values()))
         servers = {one.server: self._server(one, made.origin_of) for one in self.replicas}
         return LogModel(
@@ -452,7 +453,7 @@ class _FromEntries(_Filling):
         assert shown.pulling is not None
         self.missed()
         doubted = list(self._differing())
-        made = _Fresh(self.system, self.replicas)
+        made = FreshPositions(self.system, self.replicas)
         servers = {
             one.server: Server(one.server, one.origin, one.generation, one.seen(), None, self.held_by(one.server))
             for one in self.replicas
@@ -535,26 +536,6 @@ class _FromEntries(_Filling):
 
     def _time(self, position: str) -> int:
         return self.system.halves(position)[0]
-
-
-class _Fresh:
-    """Positions above all that anybody knows, and whose they are."""
-
-    def __init__(self, system: System, replicas: Sequence[Replica]) -> None:
-        self._system = system
-        known = [span.max for one in replicas for span in one.seen().values() if span.max]
-        self._top = max((system.halves(position)[0] for position in known), default=0)
-        self._lo = {system.origin_of(position): system.halves(position)[1] for position in known}
-        self._origins: dict[str, str] = {}
-
-    def __call__(self, origin: str, number: int) -> str:
-        # Not the next one: some rules let the next number of the same second pass where others stop.
-        position = self._system.order_key(origin, self._top + (number << 17), self._lo.get(origin, 0))
-        self._origins[position] = origin
-        return position
-
-    def origin_of(self, position: str) -> str:
-        return self._origins.get(position) or self._system.origin_of(position)
 
 
 class Rehearsal:

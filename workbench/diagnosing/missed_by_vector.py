@@ -1,0 +1,91 @@
+"""What to do about changes that a server's vector covers and the server does not have, and why no session brings them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosing.causes import UNTOLD
+from workbench.diagnosing.repair_sources import again_by_hand, fed_later
+from workbench.model import counted
+from workbench.rules.verdicts import ENTRIES_LACK
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+
+def missed_of_vector(
+    situation: Situation,
+    rows: Sequence[Mapping[str, Any]],
+    server: str,
+    writers: Sequence[str],
+    fillers: Sequence[str],
+    holders: Sequence[str],
+) -> tuple[str, str, str, str]:
+    """Why changes that a vector covers do not come, what mends it, why, and what to beware of.
+
+    writers  the servers that hold them and take writes of clients
+    fillers  those that hold them and can initialise the server
+    holders  all that hold them
+    """
+    nowhere = not writers and not fillers
+    filler = fillers[0] if fillers else "another server" if nowhere else ""
+    writer = filler if nowhere or filler in writers else writers[0] if writers else ""
+    later = "" if filler else fed_later(situation, server, rows[0]["suffix"], len(rows), holders)
+    refill = f"{refill_of(situation)} {server} from {filler or later}" if filler or later else ""
+    or_refill = (
+        f", or {refill_of(situation)} {server} from {'there' if writer == filler else filler or later}"
+        if refill
+        else ""
+    )
+    pulling, replica = situation.topology.pulling, situation.replica(server, rows[0]["suffix"])
+    done = {None} if pulling else {row["operation"] for row in rows} - {"add"}
+    on = f"{server}, too" if pulling or (replica and replica.origin) else "a supplier that has them"
+    added = not pulling and any(row["operation"] == "add" and row["target"] for row in rows)
+    if added:  # what is written of an entry that the server does not have is refused there
+        mend = refill or f"make an agreement from {writer} to {server}, and {refill_of(situation)} {server} over it"
+    elif all(row["operation"] == "delete" for row in rows):
+        mend = f"delete the entries concerned on {on}{f', or {refill}' if refill else ''}"
+    else:
+        mend = f"{again_by_hand(done, on)} on {writer}{or_refill}" if writer else refill
+    them = "it" if len(rows) == 1 else "them"
+    lacked = _by_entries(situation, rows)
+    return (
+        f"its vector covers {them}{lacked}",
+        mend,
+        f"no session will ever send {them}: the vector says that {'it is' if len(rows) == 1 else 'they are'} there",
+        "an entry that the server lacks comes back with what is written of it alone: write all of it"
+        if situation.topology.pulling
+        else lost_with(situation, server, rows[0]["suffix"])
+        if added or mend == refill
+        else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
+        if all(row["operation"] == "delete" for row in rows)
+        else "an entry that the server lacks is not mended by modifying it: that would be refused again",
+    )
+
+
+def _by_entries(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What entries alone tell of missing changes, and what logs tell of those that a link passed on without an attribute."""
+    shown = [row for row in rows if row.get("rule") == ENTRIES_LACK]
+    alone = sum(1 for row in shown if row["reasons"] == [UNTOLD])
+    left_out = len(shown) - alone
+    of_them = {count: "" if count == len(rows) else f"of {count:,} " for count in (left_out, alone)}
+    said = f"; {of_them[left_out]}a link left attributes out, as logs show that have the same changes with and without them"
+    took = situation.unrecorded.get((rows[0]["server"], rows[0]["suffix"]))
+    told = f"; {of_them[alone]}its entries alone tell, no log does{f': {took}' if took else ''}"
+    return (said if left_out else "") + (told if alone else "")
+
+
+def lost_with(situation: Situation, server: str, suffix: str | None) -> str:
+    """What a new filling of a server throws away, in words."""
+    only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
+    if only:
+        return (
+            f"to {refill_of(situation)} {server} throws away {counted(only)} that only {server} holds: save these first"
+        )
+    return f"to {refill_of(situation)} {server} throws away everything that only {server} holds"
+
+
+def refill_of(situation: Situation) -> str:
+    """The word for a new filling."""
+    return situation.topology.system.refill
