@@ -25,4 +25,5 @@ class FreshPositions:
         return position
 
     def origin_of(self, position: str) -> str:
+        """Whose a position is, also one that the model made."""
         return self._origins.get(position) or self._system.origin_of(position)
