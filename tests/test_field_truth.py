@@ -236,7 +236,10 @@ def test_under_an_origin_of_two_servers_nothing_is_counted_by_position(tmp_path:
     ):
         assert said in one["summary"]
     assert {row["what"] for row in one["evidence"] if "what" in row} == {"only_here", "clash"}
-    assert "to initialise s1 from s3 throws away 3 changes that only s1 has" in one["fix"][0]["caution"]
+    assert (
+        "to initialise s1 from s3 throws away 3 changes that s1 has by its log, and s3 has not"
+        in one["fix"][0]["caution"]
+    )
     counted = [each["code"] for each in found["findings"] if each["severity"] == "error" and not each["overruled_by"]]
     assert counted == ["DUPLICATE_ORIGIN"]
     assert headline(found).startswith("Servers s1 and s3 make changes as one origin, 1:")

@@ -125,9 +125,11 @@ def _used_by_several(
         )
     who = listed(servers)
     refill = situation.topology.system.refill
+    third = any(one.suffix == suffix and one.server not in servers for one in situation.topology.replicas)
+    others = " (another server may have some of them)" if third else ""
     loses = "; ".join(
-        f"to {refill} {found.server} from {found.other} throws away {counted(found.only + found.clashes)} that only "
-            f"{found.server} has"
+        f"to {refill} {found.server} from {found.other} throws away {counted(found.only + found.clashes)} that {found.server} "
+            f"has by its log, and {found.other} has not{others}"
         for found in compared
         if found.only + found.clashes
     ) or f"to {refill} one of them throws away what only it has; their logs do not tell what that is"  # fmt: skip
