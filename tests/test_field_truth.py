@@ -322,6 +322,20 @@ def test_what_a_root_explains_stays_and_leaves_the_repair_to_it() -> None:
     assert (other.root, other.fix[0]["repair"]) == ("2 entries differ", "x")
 
 
+@pytest.mark.parametrize("code", ["MISSED_CHANGE", "APPLY_SKIPPED"])
+def test_nothing_is_filled_while_two_servers_use_one_origin(code: str) -> None:
+    """Seen on 2.3.1: a change of a third server was to be mended by a filling that throws away what only s1 had made."""
+    root = Found(
+        "DUPLICATE_ORIGIN", "error", "two", origin="2", suffix="a", root="servers s1 and s3 make changes as one origin"
+    )
+    fill = Found(
+        code, "error", "missed", server="s1", origin="1", suffix="a", fix=({"repair": "initialise s1 from s2"},)
+    )
+    (one,) = (each for each in in_precedence([root, fill]) if each.code == code)
+    assert (one.severity, one.overruled_by) == ("error", None)
+    assert [step["repair"].partition(":")[0] for step in one.fix] == ["decide what DUPLICATE_ORIGIN asks first"]
+
+
 # --- clocks
 
 

@@ -189,3 +189,24 @@ def test_a_log_that_was_made_anew_is_no_broken_promise(tmp_path: Path) -> None:
     files = pair_of_servers(9, 9)
     files["s1.changelog.ldif"] = changelog([csn(600, 2)], marks=[csn(9, 1), csn(2, 2)])
     assert not of("VECTOR_AHEAD_OF_LOG", findings(tmp_path, files))
+
+
+def test_a_stuck_server_is_filled_from_one_that_gets_the_rest_itself(tmp_path: Path) -> None:
+    """While clients write, no server has the newest of all others."""
+    made = {
+        "s1": claims(r1=(1, 21), r2=(1, 19)),
+        "s2": claims(r1=(1, 20), r2=(1, 20)),
+        "s3": claims(r1=(1, 5), r2=(1, 5)),
+    }
+    tops = {"s1": (21, 19), "s2": (20, 20)}
+    files: dict[str, Any] = {}
+    for name, spans in made.items():
+        files[f"{name}.replica.ldif"] = replica(int(name[1]), elements(spans))
+        others = [other for other in made if other != name]
+        files[f"{name}.agreements.ldif"] = "".join(agreement(f"{name}-to-{one}", 38900 + int(one[1])) for one in others)
+    for name, upto in tops.items():
+        kept = [csn(at, rid) for rid, top in enumerate(upto, 1) for at in range(15, top + 1)]
+        purge = [f"{{replica {rid}}} {csn(14, rid)}" for rid in (1, 2)]
+        files[f"{name}.changelog.ldif"] = changelog(kept, purge=purge, own_entries=True)
+    (stuck,) = of("REINIT_REQUIRED", findings(tmp_path, files))
+    assert stuck["server"] == "s3" and stuck["fix"][-1]["repair"].startswith("initialise s3 from s2, or ")
