@@ -15,6 +15,8 @@ from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.plan_text import plan_text
 from workbench.repairs.planning import plan
 
+Files = dict[str, Any]
+"""Name of a collected file -> what stands in it."""
 NOT_OPEN = "ERR - NSMMReplicationPlugin - replica_execute_cl2ldif_task - Changelog is not open"
 NOT_THERE = "ERR - NSMMReplicationPlugin - changelog program - cl5CreateReplayIterator - Changelog is not available (NULL) for 39"
 STARTS = "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up"
@@ -127,7 +129,7 @@ def test_the_plan_fills_no_server_that_may_hold_what_is_in_no_log(tmp_path: Path
 STOPPED = "INFO - main - slapd stopped."
 
 
-def opened(*lines: tuple[float, str]) -> dict[str, Any]:
+def opened(*lines: tuple[float, str]) -> Files:
     """s2 was made a supplier while it ran, and opened its changelog at its next start; s1 never got what it wrote before.
 
     40 a value of anna    45 a value of berta    70 sn of anna, which its changelog has: what 40 wrote, if that was sn
@@ -162,7 +164,7 @@ def test_a_changelog_that_was_opened_later_is_no_sign_of_other_data(
 ) -> None:
     """Seen on 2.3.1: 11 changes of a server were told as gone there, that its data showed to be there."""
     found = diagnose(case_of(tmp_path, opened(*lines)))
-    assert {one["code"] for one in found["findings"] if one["severity"] != "info"} == {"MISSED_CHANGE"}
+    assert {finding["code"] for finding in found["findings"] if finding["severity"] != "info"} == {"MISSED_CHANGE"}
     assert {(row["server"], row["position"]) for row in found["missing"]} == {("s1", csn(at, 2)) for at in lost}
 
 
@@ -179,30 +181,31 @@ def test_what_was_put_back_later_is_told_though_the_log_was_closed_once(
 ) -> None:
     """s2 applied 100 and 110; an older copy of its files was put back, and it started at 120."""
     ruv, all_of_it = claims(r1=(90, 140), r2=(50, 50)), [csn(at, 1) for at in (90, 100, 110, 130, 140)]
-    files: dict[str, Any] = {
+    lost = all_of_it[1:3]
+    files: Files = {
         "s1.replica.ldif": replica(1, elements(ruv)),
         "s1.changelog.ldif": changelog(all_of_it, own_entries=True),
         "s1.agreements.ldif": agreement("s1-to-s2", 38902),
         "s2.replica.ldif": replica(2, elements(ruv)),
-        "s2.changelog.ldif": changelog([one for one in all_of_it if one not in all_of_it[1:3]], own_entries=True),
+        "s2.changelog.ldif": changelog([position for position in all_of_it if position not in lost], own_entries=True),
         "s2.errors.log": "".join(plain_line(second, text) for second, text in [(10, STARTS), *lines, (120, STARTS)]),
         "s2.access.log": "".join(answered(at, f"uid=u{at}", csn(at, 1), replicated=True) for at in (90, 100, 110)),
     }
     found = diagnose(case_of(tmp_path, files))
-    assert {(row["server"], row["position"]) for row in found["missing"]} == {("s2", one) for one in all_of_it[1:3]}
+    assert {(row["server"], row["position"]) for row in found["missing"]} == {("s2", position) for position in lost}
 
 
 def test_a_log_that_goes_on_over_the_closed_time_was_not_opened_anew(tmp_path: Path) -> None:
     """A session that looks for the changelog while the server stops leaves the same line."""
     ruv, all_of_it = claims(r1=(1, 130), r2=(50, 50)), [csn(at, 1) for at in (1, 15, 100, 130)]
-    files: dict[str, Any] = {
+    files: Files = {
         "s1.replica.ldif": replica(1, elements(ruv)),
         "s1.changelog.ldif": changelog(all_of_it, own_entries=True),
         "s1.agreements.ldif": agreement("s1-to-s2", 38902),
         "s2.replica.ldif": replica(2, elements(ruv)),
         "s2.changelog.ldif": changelog([all_of_it[0], *all_of_it[2:]], marks=[csn(0, 1)], own_entries=True),
         "s2.errors.log": "".join(
-            plain_line(*one) for one in [(10, STARTS), (58, NOT_THERE), (59, STOPPED), (60, STARTS)]
+            plain_line(*line) for line in [(10, STARTS), (58, NOT_THERE), (59, STOPPED), (60, STARTS)]
         ),
     }
     found = diagnose(case_of(tmp_path, files))
@@ -213,10 +216,8 @@ def test_a_server_that_shows_what_others_lack_is_not_filled_from_them(tmp_path: 
     """An entry of s2 has another name than elsewhere; berta alone shows there what no log has."""
     files = opened((10, STARTS), (30, NOT_OPEN), (60, STOPPED), (61, STARTS))
     named = {"s1": "uid=carl", "s2": "uid=karl", "s3": "uid=carl"}
-    for one in ("replica", "changelog", "access", "errors"):
-        for kind in ("ldif", "log"):
-            if text := files.get(f"s1.{one}.{kind}"):
-                files[f"s3.{one}.{kind}"] = text
+    for name in ("replica.ldif", "changelog.ldif", "access.log", "errors.log"):
+        files[f"s3.{name}"] = files[f"s1.{name}"]
     files["s3.replica.ldif"] = replica(3, elements(claims(r1=(1, 20), r2=(19, 70))))
     files["s3.agreements.ldif"] = agreement("s3-to-s2", 38902)
     files["s1.agreements.ldif"] += agreement("s1-to-s3", 38903)
@@ -225,7 +226,7 @@ def test_a_server_that_shows_what_others_lack_is_not_filled_from_them(tmp_path: 
         files[f"{name}.entries.ldif"] += entry(rdn, 3, f"sn;vucsn-{csn(1, 1)}: carl")
     del files["case.yaml"]
     found = diagnose(case_of(tmp_path, read_at(files, 90)))
-    (differ,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
-    first, last = (one["repair"] for one in differ["fix"])
+    (differ,) = (finding for finding in found["findings"] if finding["code"] == "ENTRIES_DIFFER")
+    first, last = (step["repair"] for step in differ["fix"])
     assert differ["server"] == "s2" and first.startswith("do what MISSED_CHANGE says of s1 and s3 first")
     assert "initialise" not in last

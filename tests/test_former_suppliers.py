@@ -156,11 +156,11 @@ def test_changes_that_no_other_server_has_heard_of_are_told_by_the_log_of_their_
     files = demoted()
     for name in ("changelog.ldif", "agreements.ldif"):
         del files[f"s3.{name}"]
-    for one in ("s1", "s2", "s3"):
-        number = 65535 if one == "s3" else int(one[1])
-        files[f"{one}.replica.ldif"] = replica(number, elements(claims(r1=(0, 1), r2=(0, 1))), flags=int(one != "s3"))
-    for one in ("s1", "s2"):
-        files[f"{one}.changelog.ldif"] = changelog([csn(at, rid) for rid in (1, 2) for at in (0, 1)], own_entries=True)
+    for name in ("s1", "s2", "s3"):
+        number = 65535 if name == "s3" else int(name[1])
+        files[f"{name}.replica.ldif"] = replica(number, elements(claims(r1=(0, 1), r2=(0, 1))), flags=int(name != "s3"))
+    for name in ("s1", "s2"):
+        files[f"{name}.changelog.ldif"] = changelog([csn(at, rid) for rid in (1, 2) for at in (0, 1)], own_entries=True)
     lines = [plain_line(2, "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up")]
     if filled:
         read = "Import complete.  Processed 9 entries in 1 seconds. (9.00 entries/sec)"
@@ -173,8 +173,8 @@ def test_changes_that_no_other_server_has_heard_of_are_told_by_the_log_of_their_
     files["s3.access.log"] = client + own
     found = diagnose(case_of(tmp_path, files))
     waiting = {(row["server"], row["origin"], row["count"], row["lost"]) for row in found["pending"]}
-    assert waiting == {(one, "9", 5, 5 if filled else 0) for one in ("s1", "s2")}
+    assert waiting == {(name, "9", 5, 5 if filled else 0) for name in ("s1", "s2")}
     assert bool(of("CHANGES_THROWN_AWAY", found["findings"])) == filled
     if not filled:
-        steps = {fix["repair"] for one in of("PENDING_CHANGES", found["findings"]) for fix in one["fix"][:1]}
+        steps = {finding["fix"][0]["repair"] for finding in of("PENDING_CHANGES", found["findings"])}
         assert steps and all("from s3, which was that origin" in step for step in steps)

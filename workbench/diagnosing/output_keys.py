@@ -339,7 +339,7 @@ KEYS: Mapping[str, str] = {
     "trees[].retention.file": "number of the first file that is kept; null: nothing is held",
     "trees[].retention.held_by": "nodes that pin it there",
     "trees[].retention.then": "what is kept as soon as these hold nothing",
-    "trees[].retention.then.file": "number of the first file; null: nobody else is counted",
+    "trees[].retention.then.file": "number of the first file that is kept then; null: no other node counts",
     "trees[].retention.then.held_by": "nodes that pin it there",
     "trees[].retention.says": "the same as a sentence",
     "trees[].nodes": "the nodes of the source, and all that follow it, by name",

@@ -30,7 +30,7 @@ class LogHold:
         return self.file or None
 
     def without(self, names: Collection[str]) -> tuple[int | None, tuple[str, ...]]:
-        """The first file that is kept once these nodes hold nothing, and who is in it then; None: nobody else is counted."""
+        """The first file that is kept once these nodes hold nothing, and who is in it then; None: no other node counts."""
         rest = {name: file for name, file in self.counted.items() if name not in names and file}
         lowest = min(rest.values(), default=None)
         return lowest, tuple(sorted(name for name, file in rest.items() if file == lowest))
