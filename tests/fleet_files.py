@@ -239,7 +239,7 @@ def _entries(fleet: Fleet, shown: Shown) -> str:
     for entry, csn in sorted(shown.states.items()):
         entries.append(
             f"dn: {_target(fleet, entry)}\nobjectClass: person\nnsUniqueId: {_identity(entry)}\n"
-            f"description;vucsn-{csn[:16]}0002: {fleet.changes[csn].value}\n"
+            f"description;adcsn-{csn[:16]}0001;vucsn-{csn[:16]}0002: {fleet.changes[csn].value}\n"
         )
     return (
         "version: 1\n\n" + "\n".join(f"# entry-id: {number}\n{text}" for number, text in enumerate(entries, 1)) + "\n"

@@ -130,12 +130,16 @@ class _Evidence:
         """An own change that it is not known to have: made with the data that it has, or after it was read."""
         if origin_of(csn) != self.one.origin:
             return False
+        if any(line.csn == csn and not line.code and line.at >= self.since for line in self.one.lines or ()):
+            return True
         notes, told = [note.at for note in self.one.notes or ()], [line.at for line in self.one.lines or ()]
         if notes:
             return time_of(csn) >= max(
                 min(notes), *(ended for kind, _, ended in self.resets if kind != LOG_REPLACED), 0
             )
-        told += [at for moments in self.one.inits.values() for at in moments]
+        # No agreement with a read-only server is written, nor what it says of its initialisation.
+        named = [name for name, other in self.fleet.shown.items() if other.origin is not None]
+        told += [at for name, moments in self.one.inits.items() for at in moments if name in named]
         return bool(told) and time_of(csn) >= max(*told, *map(time_of, filter(None, known.values())))
 
     # --- the rules, in their order
@@ -145,6 +149,8 @@ class _Evidence:
         one = self.one
         if self._entry_is_as_where_it_is_held(csn):
             return PRESENT, "its entry shows it"
+        if self._replaced_later(csn):
+            return PRESENT, "all that it wrote was replaced later"
         if csn in (one.log or ()):
             return PRESENT, "in its log"
         lines = [line for line in one.lines or () if line.csn == csn and line.at >= self.since]
@@ -167,7 +173,8 @@ class _Evidence:
             bool(self.filled_at) and any(told.get((other.name, csn), ("",))[0] == MISSING for other in self.others)
         )
         sources = [MISSING if unseen else told.get((one.name, csn), ("",))[0] for one in came_from] if doubted else []
-        if self._came_with_the_data(csn) and (not doubted or (sources and {*sources} == {PRESENT})):
+        came = self._came_with_the_data(csn) and not self._entries_lack(csn)
+        if came and (not doubted or (sources and {*sources} == {PRESENT})):
             return PRESENT, "initialised"
         without = bool(sources) and {*sources} == {MISSING}
         shown = self._log_shows(csn) or (without and self._never_came(csn, unseen or self._export_counts()))
@@ -178,7 +185,7 @@ class _Evidence:
     def _entry_is_as_where_it_is_held(self, csn: str) -> bool:
         """The entry is what it is on a server that has the change: whatever else is told, its effect is there, or overwritten."""
         exported = [other for other in self.others if _Evidence(self.fleet, other, self.every)._export_counts()]
-        if not self._export_counts() or not exported:
+        if not self._export_counts():
             return False
         having = [
             other for other in exported if csn in (other.log or ()) and csn <= other.exported.get(origin_of(csn), "")
@@ -193,6 +200,14 @@ class _Evidence:
         return bool(carrying) and all(
             self._value(self.one, entry) == self._value(other, entry) for entry in carrying for other in exported
         )
+
+    def _replaced_later(self, csn: str) -> bool:
+        """Its entry shows a later change, and each change replaces all that earlier ones wrote: nothing of it is lacking here."""
+        logged = any(csn in (other.log or ()) for other in self.others)
+        carried = any(csn in (other.states or {}).values() for other in self.others)
+        if not self._export_counts() or not (logged or carried):
+            return False
+        return (self.one.states or {}).get(self.fleet.changes[csn].entry, "") > csn
 
     def _written_over_at_its_maker(self, csn: str) -> int | None:
         """The entry of a change that results alone name, where its maker's export has a later change of it; else None."""

@@ -582,7 +582,9 @@ def test_what_a_server_has_by_its_entries_is_not_taken_out_of_what_it_waits_for(
     """s2 waits for one of the two changes and for a later one: its entries show the other one, which no count has."""
     ruv = elements(claims(r1=(1, 5), r2=(1, 51)))
     files = written_again("uid=v,ou=people", ruv)
-    files["s2.entries.ldif"] = export(ruv, [entry("uid=v,ou=people", 17, f"description;vucsn-{LOST[1]}: x")])
+    files["s2.entries.ldif"] = export(
+        ruv, [entry("uid=v,ou=people", 17, f"cn;vucsn-{csn(50, 2)}: v", f"description;vucsn-{LOST[1]}: x")]
+    )
     files["s2.errors.log"] = plain_line(0, "INFO - slapd_daemon - slapd started.")
     found = diagnose(case_of(tmp_path, files))
     assert {row["server"]: row["count"] for row in found["pending"]} == {"s2": 1}

@@ -114,8 +114,7 @@ class Contents:
         if not self.proving.marks:
             return {}
         found = {one.server: self._export(one) for one in self.alike.replicas}
-        there = {server: export for server, export in found.items() if export}
-        return there if len(there) > 1 else {}
+        return {server: export for server, export in found.items() if export}
 
     def _export(self, replica: Replica) -> Export | None:
         """The latest export of the snapshot."""
@@ -469,16 +468,22 @@ class Contents:
         The entry is the same there as at a server whose log (`logs`) holds the change (`held_by`: for each that is asked of), or
         the change made or deleted an entry that is there, or gone, or all that it changed was replaced there since.
         """
-        others = [other for other in logs if other in self.exports and other in held_by]
+        others = [other for other in logs if other in held_by]
         if server not in self.exports or not others or not 0 < len(asked) <= _DECIDED or not self.unequal.whole:
             return
         open_ = some[asked]
         number = {key: at for at, key in enumerate(open_.keys(self.evidence.system, self.evidence.names))}
         shown: set[int] = set()
+        written: dict[str, tuple[str, frozenset[str]]] = {}
         for other in others:
             for key, row in self._changes(open_, logs[other]):
-                if held_by[other][number[key]] and self.covers(other, key) and self._shown_by(server, other, key, row):
+                known = other in self.exports and held_by[other][number[key]] and self.covers(other, key)
+                if known and self._shown_by(server, other, key, row):
                     shown.add(number[key])
+                elif row["entry"] and row["operation"] == "modify":
+                    written[key] = row["entry"], self.proving.touched(row["body"] or "") - self.left_out[server]
+        open_to = {key: what for key, what in written.items() if number[key] not in shown}
+        shown |= {number[key] for key in self._unlogged.replaced_there(server, open_to)}
         logged = {at for held in held_by.values() for at in np.flatnonzero(held).tolist()}
         if left := sorted({*number.values()} - shown - logged):
             shown |= {number[key] for key in self._unlogged.shown_by(server, open_[np.array(left)])}

@@ -31,8 +31,13 @@ if TYPE_CHECKING:
 
 
 _READ = ["entry", "target", "attribute", "state", "mark", "position"]
+_CARRIED = ["position", "entry", "attribute"]
 _TABLE = "entry_states"
 _TIME = pa.timestamp("us", "UTC")
+
+
+_Marks = dict[str, dict[str, tuple[str, str]]]
+"""Entry -> attribute -> its latest change, and the latest that replaced all its values."""
 
 
 class _Named(NamedTuple):
@@ -52,12 +57,31 @@ class Unlogged:
         """Those of some changes whose effect the entries of the server show, or of which there is none any more."""
         traced = self._traced(server, some)
         nowhere = {*self._keys(some)} - traced.keys()
-        found = {key for key, entries in traced.items() if all(map(self.contents.same, entries))}
+        apart = {key: {place for place in shown if not self.contents.same(place[0])} for key, shown in traced.items()}
+        marks = self._marks(server, {entry for places in apart.values() for entry, _ in places})
+        found = {key for key, places in apart.items() if not places or self._all_replaced(marks, places, key)}
         if nowhere:
             named = self._named(some, nowhere)
             found |= self._written_over(named) | self._gone(named)
             found |= self._overtaken(server, {key: one for key, one in named.items() if key not in found})
         return found
+
+    def replaced_there(self, server: str, written: Mapping[str, tuple[str, frozenset[str]]]) -> set[str]:
+        """Those of some modifications of which all that they wrote was replaced later, by the entries of the server alone.
+
+        `written`: by change, its entry and the attributes that it touched
+        """
+        marks = self._marks(server, {entry for entry, _ in written.values()})
+        return {
+            key
+            for key, (entry, names) in written.items()
+            if self._all_replaced(marks, {(entry, name) for name in names}, key)
+        }
+
+    def _all_replaced(self, marks: _Marks, places: set[tuple[str, str]], key: str) -> bool:
+        """True if all values of each of some attributes of entries were replaced behind a change, by the marks of a server."""
+        told = [(entry, name) for entry, name in places if plain_name(name) not in self.contents.proving.not_compared]
+        return bool(told) and all(marks.get(entry, {}).get(name, ("", ""))[1] > key for entry, name in told)
 
     @property
     def _evidence(self) -> Evidence:
@@ -70,16 +94,16 @@ class Unlogged:
     def _keys(self, some: Positions) -> list[str]:
         return some.keys(self._system, self._evidence.names)
 
-    def _traced(self, server: str, some: Positions) -> dict[str, set[str]]:
-        """The entries of other servers that carry changes which no log holds any more."""
-        found: dict[str, set[str]] = {}
+    def _traced(self, server: str, some: Positions) -> dict[str, set[tuple[str, str]]]:
+        """The entries, and attributes, of other servers that carry changes which no log holds any more."""
+        found: dict[str, set[tuple[str, str]]] = {}
         where, keys = self._evidence.between(some), {*self._keys(some)}
         for other in self.contents.exports:
-            rows = self._evidence.told(_TABLE, ["position", "entry"], where, other) if other != server else None
+            rows = self._evidence.told(_TABLE, _CARRIED, where, other) if other != server else None
             for row in rows.to_pylist() if rows else ():
                 key = self._system.change_of(row["position"])
                 if key in keys and row["entry"]:
-                    found.setdefault(key, set()).add(row["entry"])
+                    found.setdefault(key, set()).add((row["entry"], (row["attribute"] or "").lower()))
         return found
 
     def _named(self, some: Positions, wanted: set[str]) -> dict[str, _Named]:
@@ -211,14 +235,14 @@ class Unlogged:
                     found.add(key)
         return found
 
-    def _marks(self, server: str, entries: set[str]) -> dict[str, dict[str, tuple[str, str]]]:
+    def _marks(self, server: str, entries: set[str]) -> _Marks:
         """Entry -> attribute that a client may change -> its latest change, and the latest that replaced all its values."""
         never = self.contents.proving.not_compared | {self.contents.proving.grave[0]}
-        found: dict[str, dict[str, tuple[str, str]]] = {}
+        found: _Marks = {}
         wanted = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("attribute").is_valid()
         for row in rows_where(self.contents.exports[server].parts, _READ, wanted).to_pylist() if entries else ():
             attribute = row["attribute"].lower()
-            if plain_name(attribute) in never or not row["position"]:
+            if plain_name(attribute) in never or not row["position"] or row["state"] == "tombstone":
                 continue
             position = self._system.change_of(row["position"])
             cleared = position if self.contents.proving.marks.get(row["mark"] or "") == CLEARED else ""
