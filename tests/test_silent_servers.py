@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import iso, of, status, with_status
+from detector_samples import iso, listening, of, status, with_status
 from entry_samples import answered
 from mesh_samples import agreement, case_of, claims, csn, elements, pair_of_servers
 
@@ -30,7 +30,7 @@ def test_a_server_that_may_hang_is_said_first(failed: str, told: bool, tmp_path:
     found = diagnose(case)
     named = of("NO_ANSWER_IN_TIME", found["findings"])
     assert [(one["server"], one["severity"]) for one in named] == [("s2", "warning")] * told
-    assert headline(found).startswith("S2 did not answer in time when it was collected: it may hang; ") is told
+    assert headline(found).startswith("s2 did not answer in time when it was collected: it may hang; ") is told
     assert ("5 are waiting for s2" if told else "5 are on the way to s2") in headline(found)
     assert ("5 changes wait for s2; s2 may hang." in whole_report(Incident(case))["plain"]) is told
     (waits,) = of("PENDING_CHANGES", found["findings"])
@@ -46,12 +46,17 @@ def test_a_server_that_may_hang_is_said_first(failed: str, told: bool, tmp_path:
 
 def _with_failed(files: dict[str, Any], server: str, text: str) -> dict[str, Any]:
     """Two servers that `collect` read, and what it could not read of one of them."""
+    return _with_note(files, server, "failed", [text])
+
+
+def _with_note(files: dict[str, Any], server: str, key: str, note: Any) -> dict[str, Any]:
+    """Two servers that `collect` read, and what it wrote down of one of them."""
     names = ("s1", "s2")
     servers = [{"name": name, "files": sorted(file for file in files if file.startswith(name))} for name in names]
     collected: list[dict[str, Any]] = [
         {"server": name, "role": "supplier", "from": iso(60), "until": iso(61)} for name in names
     ]
-    next(one for one in collected if one["server"] == server)["failed"] = [text]
+    next(one for one in collected if one["server"] == server)[key] = note
     return files | {"case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": collected})}
 
 
@@ -72,12 +77,26 @@ def test_a_server_that_stopped_while_servers_were_read(text: str, told: bool, tm
     named = of("STOPPED_MEANWHILE", found["findings"])
     assert [(one["server"], one["severity"]) for one in named] == [("s2", "error")] * told
     line = headline(found)
-    assert line.startswith("S2 stopped while the servers were read: it takes no connection; ") is told
+    assert line.startswith("s2 stopped while the servers were read: it takes no connection; ") is told
     assert ("5 are waiting for s2" in line) is told or "hang" in line
     ends = [
         one.endswith("s2, which takes no connection: STOPPED_MEANWHILE says what to do") for one in plan_for(case).open
     ]
     assert any(ends) is told
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_server_that_answered_nothing_in_time_is_not_called_down(hangs: bool, tmp_path: Path) -> None:
+    why = "no answer within the time-out" if hangs else "no connection: Connection refused"
+    files = {name: text for name, text in pair_of_servers().items() if not name.startswith("s2")}
+    busy = status(1, "Can't acquire busy replica", "amber", 5, 6)
+    files |= {"s1.agreements.ldif": with_status(agreement("to-s2", 38902), busy), "s2.DOWN": why} | listening("s2")
+    found = diagnose(case_of(tmp_path, _with_note(files, "s2", "down", why)))
+    assert headline(found).startswith("s2 did not answer in time when it was collected: it may hang; ") is hangs
+    assert len(of("NO_ANSWER_IN_TIME", found["findings"])) == hangs
+    (fails,) = of("LINK_FAILING", found["findings"])
+    repair = fails["fix"][0]["repair"]
+    assert ("restart" in repair, repair.startswith("start s2")) == (hangs, not hangs)
 
 
 def test_what_only_a_server_that_may_hang_would_send_is_not_on_its_way(tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from typing import Any
 from workbench.boundary import strict_yaml
 from workbench.collected.inputs import Collected
 
+NO_ANSWER = "no answer within the time-out"
+"""What `collect` writes down of a question that a server did not answer in time."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -24,6 +27,7 @@ class Reading:
     moved         suffix -> origin -> the position that the vector claimed at the end of the whole collection, where that was no
                   longer what it had claimed before the server was read
     failed        what could not be read, each with the reason
+    down          why nothing was read of it; empty: it answered
     """
 
     server: str
@@ -32,6 +36,12 @@ class Reading:
     files: Mapping[str, datetime] = field(default_factory=dict)
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
+    down: str = ""
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """What was written down of questions that the server did not answer in time."""
+        return tuple(text for text in (self.down, *self.failed) if NO_ANSWER in text)
 
 
 Stored = dict[str, Any]
@@ -66,6 +76,7 @@ def readings_of(stored: Iterable[Stored]) -> Iterator[Reading]:
                     if isinstance(vector, dict)
                 },
                 tuple(map(str, failed)) if isinstance(failed := one.get("failed"), list) else (),
+                down if isinstance(down := one.get("down"), str) else "",
             )
 
 

@@ -137,6 +137,7 @@ def summed(found: Row) -> dict[str, Any]:
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
+        "names": sorted({one["server"] for one in found.get("findings", ()) if one.get("server")}),
         "not_answering": _not_collected(found, IS_DOWN),
         "not_collected": _not_collected(found, NOT_COLLECTED),
         "not_all": _not_collected(found, NOT_ALL),
@@ -429,7 +430,8 @@ def verdict_line(told: Row) -> str:
         said.insert(first, f"no {other}change is known to be missing" if unsure else "no change is missing")
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []
     line = one_cell("; ".join([*roots, *said, *open_, *also]) + ".")
-    return line[0].upper() + line[1:]
+    begins = line.split(maxsplit=1)[0].rstrip(",:;")
+    return line if begins in told.get("names", ()) else line[0].upper() + line[1:]
 
 
 def links_say(told: Row) -> str:

@@ -12,8 +12,6 @@ from workbench.model import Finding, step
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
-NO_ANSWER = "no answer within the time-out"
-"""What `collect` writes down of a question that a server did not answer in time."""
 _AT_THE_END, _NO_CONNECTION = "read again at the end: ", "no connection: "
 """What it writes down of one that it had read and could not reach when all were read."""
 _SEARCH = re.compile(r"the search below (?P<base>.+?) was refused, (?P<said>\S+ \((?P<code>\d+)\))")
@@ -24,13 +22,14 @@ _NO_RIGHT, _NOT_THERE = ("8", "50"), "32"
 def no_answer_in_time(situation: Situation) -> Iterator[Finding]:
     """A server that answers some questions and not others may hang: then what is on the way to it does not arrive."""
     for one in situation.topology.readings:
-        late = [text for text in one.failed if NO_ANSWER in text]
-        if not late or one.server in situation.topology.down:
+        late = one.unanswered
+        if not late:
             continue
+        asked = "a question" if one.server not in situation.topology.down else "any question"
         yield Finding(
             "NO_ANSWER_IN_TIME",
             "warning",
-            f"{one.server} did not answer a question in time when it was collected: it hangs, or is too busy. While it hangs "
+            f"{one.server} did not answer {asked} in time when it was collected: it hangs, or is too busy. While it hangs "
             "nothing arrives there, whatever the links and the lists of changes show",
             server=one.server,
             evidence=tuple({"server": one.server, "text": text, "at": one.began.isoformat()} for text in late),

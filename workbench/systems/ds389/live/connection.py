@@ -22,6 +22,7 @@ from ldap3.core.exceptions import (
 
 from workbench.boundary import printable
 from workbench.collected.collecting import Access
+from workbench.collected.readings import NO_ANSWER
 from workbench.model import REMOVED, Problem
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.native import Record, modify
@@ -210,7 +211,7 @@ def _problem(place: Place, error: BaseException, access: Access | None, untold: 
         return Problem("the file of --ca cannot be used", str(access.ca_file if access else ""), "give one in PEM")
     if isinstance(error, TimeoutError | LDAPSocketReceiveError) or "timed out" in lower:
         kind = NoAnswer if isinstance(error, TimeoutError) or "timed out" in lower else Problem
-        return kind("no answer within the time-out", place.url, "give it more with --timeout, or look at the server")
+        return kind(NO_ANSWER, place.url, "give it more with --timeout, or look at the server")
     if "certificate" in lower and "match" in lower:
         do = "give the URL with the name that the certificate has"
         return Problem("its certificate is that of another host", place.url, do)

@@ -70,6 +70,7 @@ from workbench.systems.ds389.logged.replicas_off import link_begins, not_reached
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
+    CONSUMER_DOWN,
     INACTIVE,
     LOCKED,
     NO_LISTENER,
@@ -442,6 +443,7 @@ def _told(
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
+    hangs = any(reading.server == link.consumer and reading.down and reading.unanswered for reading in shown.readings)
     itself = places.leads_back(link)
     elsewhere = places.elsewhere(link, one.row.get("transport"))
     there = places.listening(link) if link.consumer is None and not silent else None
@@ -468,7 +470,7 @@ def _told(
             meant = places.meant(link)
     elif cause.reason in TRANSIENT and link.consumer in shown.down:
         says = f"{link.consumer} could not be read when servers were collected; at the last attempt, {cause.says}"
-        cause = Cause(UNREACHABLE, cause.code, says, "consumer down")
+        cause = Cause(UNREACHABLE, cause.code, says, CONSUMER_DOWN)
     elif cause.reason in TRANSIENT:
         # A consumer that refuses a change is busy with the other suppliers that send it that change.
         if refusing := _refusing(case, shown, one, consumer, logs):
@@ -484,6 +486,8 @@ def _told(
         elif consumer and consumer.claims:
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
+    if hangs and cause.short == CONSUMER_DOWN:
+        cause = replace(cause, short="consumer gives no answer")
     cause = by_its_log(cause, link, logs, shown.links)
     if one.stopped and "stopped" not in cause.says:
         says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
@@ -524,7 +528,7 @@ def _told(
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
         cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
         cause.code if cause.reason == REFUSED and one.refusals else None, one.full, bool(one.stopped), itself,
-        not encrypted(one.row.get("transport")), cause.short == TIMEOUT, no_log,
+        not encrypted(one.row.get("transport")), cause.short == TIMEOUT or hangs, no_log,
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(consumer and consumer.claims),

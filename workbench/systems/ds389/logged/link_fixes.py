@@ -382,7 +382,7 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
                 f"see whether {link.consumer} hangs: its processor time, its disk, the end of its errors log; restart it if it "
                 "does, `dsctl INSTANCE restart` there",
                 "the supplier tries again by itself, at the latest every five minutes, and then delivers what waits",
-                f"{link.supplier} had no answer in time: a slow network, or a firewall that drops packets, looks the same",
+                "a slow network, or a firewall that drops packets, looks the same",
             ),
         )
     if link.down:

@@ -14,6 +14,7 @@ from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog
 from workbench.systems.ds389.rules.ldap_results import in_words
 from workbench.systems.ds389.rules.link_reasons import (
     CONNECTED,
+    CONSUMER_DOWN,
     LDAPS,
     NO_LISTENER,
     NO_WAY,
@@ -100,7 +101,7 @@ def why_not_reached(
         elsewhere = f"; {link.consumer} listens at {only} alone (nsslapd-listenhost)" if refused and only else ""
         asked = f"; {down} could not be read when servers were collected" if down else ""
         says = f"{what}{asked}{elsewhere}: {in_words(code)}"
-        return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else NO_LISTENER)
+        return Cause(UNREACHABLE if down else REFUSED, code, says, CONSUMER_DOWN if down else NO_LISTENER)
     if way:
         says = f"no connection to {address}, {way} (network error {network}): {in_words(code)}"
         return Cause(UNREACHABLE, code, says, way)

@@ -43,9 +43,9 @@ _ENCRYPTED = frozenset({"ldaps", "ssl", "tls", "starttls"})
 LDAPS = frozenset({"ldaps", "ssl"})
 """Those with which it is encrypted from the start, at a port of its own."""
 
-BROKEN, NO_LISTENER = "connection broke", "connection refused"
+BROKEN, NO_LISTENER, CONSUMER_DOWN = "connection broke", "connection refused", "consumer down"
 NO_TLS = "no TLS at the consumer"
-"""In a few words: an old connection was found broken, nothing listens there, the consumer has no encryption at all."""
+"""In a few words: an old connection was broken, nothing listens there, the consumer was not read, it has no encryption."""
 
 PLAIN_PORT = "LDAPS to a plain port"
 """The same where the agreement uses LDAPS, and its consumer listens for plain LDAP at that port."""
