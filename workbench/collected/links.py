@@ -68,12 +68,19 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
         by_origin.setdefault((suffix, origin), set()).add(server)
     addresses: dict[tuple[str, str], set[str]] = {}
     hosts: dict[str, set[str]] = {}
+    listens: dict[str, set[str]] = {}
+    for one in inputs:
+        listens.setdefault(one.server, set()).update(map(str.lower, one.facts.get("addresses", {})))
     of_nobody: set[tuple[str, str]] = set()
     for vector in vectors:
         if address := (vector["url"] or "").partition("://")[2].strip("/").lower():
             suffix = vector["suffix"] or ""
             # The purge vector of a log is written with the server's own address for all origins.
             own = {vector["server"]} if vector["kind"] == "log_purge" else by_origin.get((suffix, vector["origin"]))
+            if own and len(own) > 1:  # where two servers use one origin, the address is of the one that listens there
+                own = {name for name in own if address in listens.get(name, ())} or {
+                    name for name in own if not listens.get(name)
+                }
             if not own:
                 of_nobody.add((suffix, address))
             for key in (address, address.rpartition(":")[2]):
@@ -82,12 +89,13 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
                 hosts.setdefault(next(iter(own)), set()).add(_host(address))
     lists, snapshots = _listing(inputs), list(dict.fromkeys(one.snapshot for one in inputs))
     rows = sorted(rows, key=lambda row: (snapshots.index(row["snapshot"]), (row["snapshot"], row["file"]) in lists))
-    for one in inputs:
-        for address in one.facts.get("addresses", {}):  # a read-only server stands in no vector
-            hosts.setdefault(one.server, set()).add(_host(address))
-            for suffix in {row["suffix"] or "" for row in rows}:
+    suffixes = {row["suffix"] or "" for row in rows}
+    for name, its in listens.items():  # a read-only server stands in no vector
+        for address in its:
+            hosts.setdefault(name, set()).add(_host(address))
+            for suffix in suffixes:
                 for key in (address, address.rpartition(":")[2]):
-                    addresses.setdefault((suffix, key), set()).add(one.server)
+                    addresses.setdefault((suffix, key), set()).add(name)
     for suffix, address in of_nobody:
         # A server that was not collected has an address, too: without it another one's port would seem unique. Where a
         # collected server listens, it is an earlier origin of that server.
