@@ -110,6 +110,10 @@ def test_a_folder_may_say_itself_whose_files_it_holds(spark, tmp_path: Path) -> 
         ("server:\n  - name: a\n", "did you mean servers"),
         ("servers:\n  - name: a\n    file: [x]\n", "did you mean files"),
         ("servers:\n  - name: a\n    files: [dump-1.ldif.gz]\n", "did you mean dump-a.ldif.gz"),
+        (
+            "servers: [{name: a, files: [dump-b.ldif]}]\ncollected: [{server: a, read_at: {dump-b.ldif: x}}]\n",
+            "no file is named dump-b.ldif.*it was there when the servers were read: put it back",
+        ),
         ("servers: 7\n", "not a list"),
         ("- a\n", "mapping"),
         ("servers: [\n", "not valid YAML"),

@@ -18,7 +18,7 @@ import errno
 import fnmatch
 import hashlib
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -204,9 +204,19 @@ def named_in(collected: Collected) -> dict[str, Named]:
             if not matching:
                 near = difflib.get_close_matches(str(pattern), names, 1)
                 do = f"did you mean {near[0]}?" if near else "check the name"
+                if _was_read(content, str(pattern)):
+                    do = "it was there when the servers were read: put it back, or take its name out of that file"
                 raise Problem(f"no file is named {printable(str(pattern))}", str(about), do)
             named |= dict.fromkeys(matching, Named(name, server.get("suffix"), server.get("origin")))
     return named
+
+
+def _was_read(content: Mapping[str, Any], file: str) -> bool:
+    """True if `workbench collect` wrote down when it read this file."""
+    read = content.get("collected")
+    return isinstance(read, list) and any(
+        isinstance(one, dict) and isinstance(files := one.get("read_at"), dict) and file in files for one in read
+    )
 
 
 def _only(value: Any, keys: tuple[str, ...], about: Path) -> dict[str, Any]:
