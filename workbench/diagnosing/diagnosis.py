@@ -27,8 +27,8 @@ from workbench.diagnosing.detectors import detected
 from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.passing_over import note_passed_over
 from workbench.diagnosing.precedence import in_precedence
-from workbench.diagnosing.restart_before_filling import restart_before_filling
 from workbench.diagnosing.situation import Situation
+from workbench.diagnosing.steps_before_filling import with_steps_before_filling
 from workbench.diagnosing.stream_rows import applier_rows, copy_rows, log_rows, replica_rows
 from workbench.diagnosing.stream_sources import with_sources
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
@@ -164,7 +164,7 @@ def _detected(
     note_passed_over(situation)
     sources = judged.streams.sources if judged.streams else {}
     found = on_furthest(with_sources(detected(situation), sources), judged.tiers)
-    said = restart_before_filling(situation, in_precedence(found, situation.topology.links))
+    said = with_steps_before_filling(situation, in_precedence(found, situation.topology.links))
     return situation, sorted(restart_after_filling(with_what_goes(situation, said), situation.topology), key=_rank)
 
 

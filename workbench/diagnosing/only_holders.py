@@ -9,23 +9,64 @@ a  is the last server with the 3, and waits for the 1: filled from anywhere, it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.repair_sources import can_fill
-from workbench.model import counted, step
+from workbench.model import counted, listed, step
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What a server waits for and only the log of one server has whose data lack changes.
+
+    logged   how many of them that log has; the others its entries alone show
+    also_on  the servers that got them, and can give them to nobody
+    """
+
+    holder: str
+    count: int
+    logged: int
+    also_on: tuple[str, ...]
+
+
 def write_again_first(situation: Situation, consumer: str, suffix: str | None) -> dict[str, Any] | None:
-    """What to do for a server that waits for nothing but what is stranded on one whose data lacks changes; None for another."""
+    """What to do for a server that waits for nothing but what only one has whose data lack changes; None for another."""
+    if (kept := _kept_by_one(situation, consumer, suffix)) is None:
+        return None
+    holder, count, them = kept.holder, kept.count, "it" if kept.count == 1 else "them"
+    shown = max(count - kept.logged, 0)
+    saved = f"save {counted(count - shown)} from the changelog of {holder}"
+    if shown:
+        saved += f" and from its entries what {counted(shown)} made that no log has"
+    also = listed(kept.also_on) if kept.also_on else ""
+    has = f"of the servers that can fill others none has {them}" if also else f"no other collected server has {them}"
+    added = f"; an entry that is added again gets another unique ID than it has on {also}" if also else ""
+    if holder not in lacking_what_others_have(situation, suffix):
+        return step(
+            f"do what REPLICATION_WAS_OFF says of {holder}; then {saved}, initialise {holder} from another server, and "
+            f"write {them} again",
+            f"{has}, and {situation.unrecorded[holder, suffix]}",
+            f"do not initialise {consumer} from {holder}: what clients did there would come to {consumer}, too{added}",
+        )
+    return step(
+        f"{saved}, initialise {holder} from a server that has what {holder} lacks, "
+        f"{f'then {also}, ' if also else ''}then write {them} again",
+        f"{has}, and {holder} lacks changes itself that others have (MISSED_CHANGE)",
+        f"do not initialise {consumer} from {holder}: {consumer} would lose what {holder} lacks{added}",
+    )
+
+
+def _kept_by_one(situation: Situation, consumer: str, suffix: str | None) -> _Kept | None:
     found = situation.verdicts
     if {"missing", "stranded", "pending"} & found.cut().keys():
         return None
-    lacking = lacking_what_others_have(situation, suffix)
     unrecorded = {server for server, of in situation.unrecorded if of == suffix}
     waits = [
         row
@@ -34,41 +75,55 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
     ]
     if not waits or not all(row.get("counted", True) for row in waits):
         return None
-    typed = situation.topology.system.typed
-    for holder in sorted((lacking | unrecorded) - {consumer}):
-        mine = [
-            (row["origin"], typed(row["position"]) or "")
-            for row in found.stranded
-            if (row["server"], row["suffix"]) == (holder, suffix)
-        ]
-        ranges = [(row["origin"], typed(row["first"]) or "", typed(row["last"]) or "", row["count"]) for row in waits]
+    for holder in sorted((lacking_what_others_have(situation, suffix) | unrecorded) - {consumer}):
         own = situation.replica(holder, suffix)
-        logged = [
-            sum(of == origin and low <= position <= high for of, position in mine) for origin, low, high, _ in ranges
-        ]
+        logged = [_in_its_log(situation, holder, row) for row in waits]
         # What its log lost it has all the same, if it made them.
         if all(
-            count <= held + (unlogged(row) if own and own.origin == origin else 0) and held
-            for (origin, _, _, count), held, row in zip(ranges, logged, waits, strict=True)
+            row["count"] <= held + (unlogged(row) if own and own.origin == row["origin"] else 0) and held
+            for row, held in zip(waits, logged, strict=True)
         ):
-            count = sum(row["count"] for row in waits)
-            shown, them = max(count - sum(logged), 0), "it" if count == 1 else "them"
-            saved = f"save {counted(count - shown)} from the changelog of {holder}"
-            if shown:
-                saved += f" and from its entries what {counted(shown)} made that no log has"
-            if holder not in lacking:
-                return step(
-                    f"do what REPLICATION_WAS_OFF says of {holder}; then {saved}, initialise {holder} from another server, and "
-                    f"write {them} again",
-                    f"no other collected server has {them}, and {situation.unrecorded[holder, suffix]}",
-                    f"do not initialise {consumer} from {holder}: what clients did there would come to {consumer}, too",
-                )
-            return step(
-                f"{saved}, initialise {holder} from a server that has what {holder} lacks, then write {them} again",
-                f"no other collected server has {them}, and {holder} lacks changes itself that others have (MISSED_CHANGE)",
-                f"do not initialise {consumer} from {holder}: {consumer} would lose what {holder} lacks",
-            )
+            others = (name for row in waits for name in _having(situation, row) if name != holder)
+            return _Kept(holder, sum(row["count"] for row in waits), sum(logged), tuple(sorted({*others})))
     return None
+
+
+def _in_its_log(situation: Situation, holder: str, row: Mapping[str, Any]) -> int:
+    """How many of the changes of one origin that a server waits for only the log of this one has."""
+    typed, suffix, origin = situation.topology.system.typed, row["suffix"], row["origin"]
+    low, high = typed(row["first"]) or "", typed(row["last"]) or ""
+    stranded = sum(
+        (one["server"], one["suffix"], one["origin"]) == (holder, suffix, origin)
+        and low <= (typed(one["position"]) or "") <= high
+        for one in situation.verdicts.stranded
+    )
+    logs = {name for name in _having(situation, row, some=True) if keeps_log(situation, name, suffix)}
+    return max(stranded, row["available"] if logs == {holder} else 0)
+
+
+def _having(situation: Situation, row: Mapping[str, Any], some: bool = False) -> list[str]:
+    """The servers that have all the changes of one origin that another one waits for; or any of them (`some`)."""
+    wanted = situation.topology.system.typed(row["first"] if some else row["last"]) or ""
+    return [
+        one.server
+        for one in situation.topology.replicas
+        if one.suffix == row["suffix"] and (last(one.seen(), row["origin"]) or "") >= wanted
+    ]
+
+
+def keeps_log(situation: Situation, server: str, suffix: str | None) -> bool:
+    """True if the server keeps a changelog: the others can fill none."""
+    replica = situation.replica(server, suffix)
+    return replica is not None and replica.keeps_log
+
+
+def waits_for_it(situation: Situation) -> dict[tuple[str, str | None], list[str]]:
+    """A server whose data lack changes -> those that wait for what only its log has: it is to be saved before a filling."""
+    found: dict[tuple[str, str | None], list[str]] = {}
+    for server, suffix in sorted({(row["server"], row["suffix"]) for row in situation.verdicts.pending}, key=str):
+        if kept := _kept_by_one(situation, server, suffix):
+            found.setdefault((kept.holder, suffix), []).append(server)
+    return found
 
 
 def lacking_what_others_have(situation: Situation, suffix: str | None) -> set[str]:

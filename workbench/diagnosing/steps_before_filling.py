@@ -1,34 +1,67 @@
-"""What comes before a server is filled that cleaned an origin and was not restarted: without a restart it is stuck afterwards.
+"""What comes before a server is filled, whatever finding advises it.
 
-h cleaned ID 3, a claims 3; h is filled from a    h has the data, and its vector has no element 3: no session with h begins
+h cleaned ID 3, a claims 3; h is filled from a    h has the data, and its vector has no element 3: no session with h begins;
+                                                  it has to be restarted first
+a waits for what only the log of c has, which     filled from there, c loses what a waits for, and nothing brings it any more;
+lacks changes itself; c is filled from a          it has to be saved first
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.only_holders import waits_for_it
 from workbench.model import Finding, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
 
-def restart_before_filling(situation: Situation, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings; where one advises to initialise such a server, the restart is the step before that."""
+def with_steps_before_filling(situation: Situation, findings: Iterable[Finding]) -> list[Finding]:
+    """The findings; where one advises to initialise such a server, what comes before it is the step before that."""
     found = list(findings)
-    for (server, suffix), origins in sorted(situation.verdicts.remembers.items(), key=str):
+    for server, suffix, first in (*_restarts(situation), *_saves(situation)):
         fills = re.compile(rf"(?<!not )\binitialise {re.escape(server)}(?![\w.-])")
-        unsure = any(one.log_ends for one in origins.values())
-        first = step(
-            f"restart {server} first, and collect again" + (", unless it was restarted since" if unsure else ""),
-            f"it cleaned origin {listed(sorted(origins))}, and ignores that until it is restarted: filled before, it gets the "
-            "data, and no session with it can begin afterwards",
-        )
         for number, one in enumerate(found):
-            places = [at for at, fix in enumerate(one.fix) if fills.search(fix["repair"] or "")]
-            if places and one.suffix in (None, suffix):
-                found[number] = replace(one, fix=(*one.fix[: places[0]], first, *one.fix[places[0] :]))
+            if one.suffix not in (None, suffix):
+                continue
+            for at, fix in enumerate(one.fix):
+                text = fix["repair"] or ""
+                if fills.search(text) or (one.server == server and "initialise this server" in text):
+                    if not text.startswith("save "):  # that very step
+                        found[number] = replace(one, fix=(*one.fix[:at], first, *one.fix[at:]))
+                    break
     return found
+
+
+def _restarts(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
+    """Server, suffix and step, of those that cleaned an origin and were not restarted."""
+    for (server, suffix), origins in sorted(situation.verdicts.remembers.items(), key=str):
+        unsure = any(one.log_ends for one in origins.values())
+        yield (
+            server,
+            suffix,
+            step(
+                f"restart {server} first, and collect again" + (", unless it was restarted since" if unsure else ""),
+                f"it cleaned origin {listed(sorted(origins))}, and ignores that until it is restarted: filled before, it gets "
+                "the data, and no session with it can begin afterwards",
+            ),
+        )
+
+
+def _saves(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
+    """Server, suffix and step, of those for whose log others wait."""
+    for (server, suffix), waiting in situation.once(waits_for_it).items():
+        of = listed(waiting, "and")
+        yield (
+            server,
+            suffix,
+            step(
+                f"first save from {server} what {of} {'waits' if len(waiting) == 1 else 'wait'} for (REINIT_REQUIRED, "
+                f"PENDING_CHANGES): only the log of {server} has it",
+                "an initialisation throws it away, and nothing brings it any more",
+            ),
+        )

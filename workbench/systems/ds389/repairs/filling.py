@@ -7,9 +7,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from workbench.boundary import as_file_name
 from workbench.diagnosing.behind_links import alone_without_log
 from workbench.diagnosing.left_in_logs import left_in_log
+from workbench.diagnosing.only_holders import waits_for_it
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
 from workbench.model import counted, listed, time_passed
 from workbench.repairs.cut_off import cut_off
@@ -142,10 +145,11 @@ class Initialise:
     def _draft(self, view: View, link: Link, server: str) -> Draft:
         suffix, source = view.suffix or "", link.supplier
         model = view.model
+        # What others wait for and only its log has, a server without a changelog gives to nobody either.
+        awaited = (server, view.suffix) in view.situation.once(waits_for_it)
+        others = [other for name, other in model.servers.items() if name != server and (other.log or not awaited)]
         only = sorted(
-            number
-            for number in model.servers[server].holds
-            if not any(number in other.holds for name, other in model.servers.items() if name != server)
+            number for number in model.servers[server].holds if not any(number in other.holds for other in others)
         )
         steps: list[Step] = []
         if only:
@@ -295,10 +299,8 @@ def _if_behind(draft: Draft) -> Draft:
 def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
     """Write what only this server holds to a file, if its log tells what it is."""
     model = view.model
-    # A stretch stands for several changes: which they are, the list of stranded ones tells.
     verdicts = view.situation.verdicts
-    rows = [row for row in verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
-    named = [row["position"] for row in rows]
+    named = _logged(view, server, only)
     text, without = stranded_ldif(view, server, named)
     told = {
         number
@@ -315,6 +317,12 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
     count = sum(model.lots[number].changes for number in told)
     where = f"the changelog of {server} has" if left_in_log(verdicts, server, view.suffix) else f"{server} holds"
     lacks = f" Not in it: {'; '.join(without)}." if without else ""
+    also = sorted({name for name, other in model.servers.items() if name != server and told & other.holds})
+    first = (
+        f"fill {listed(also)} anew as well, which {'has' if len(also) == 1 else 'have'} them, too; then "
+        if also
+        else ""
+    )
     return [
         Step(
             key=f"save-{server}",
@@ -322,15 +330,32 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
             server=server,
             on=server,
             suffix=view.suffix,
-            says=f"{counted(count)} that only {where} are written to a file, for whoever decides about them.{lacks}",
+            says=f"{counted(count)} that {'of the servers with a changelog ' if also else ''}only {where} are written to a file, "
+            f"for whoever decides about them.{lacks}",
             stands_on="no file of that name is there",
-            expects="the file is there: once all servers are alike, send what of it is still right to a supplier (ldapmodify -f)",
+            expects=f"the file is there: {first}once all servers are alike, send what of it is still right to a supplier "
+            "(ldapmodify -f)",
             risk="none: nothing is written to a server",
             undo="delete the file",
             sends=text,
             effects=({"do": "save", "lots": sorted(told)},),
             details={"file": f"stranded-on-{as_file_name(server)}{_of_many(view)}.ldif"},
         )
+    ]
+
+
+def _logged(view: View, server: str, only: Sequence[int]) -> list[str]:
+    """The changes of lots that the log of a server has: a lot may stand for a stretch of several."""
+    lots = [view.model.lots[number] for number in only]
+    ends = pc.field("position") >= min((lot.first for lot in lots), default="")
+    ends &= pc.field("position") <= max((lot.last for lot in lots), default="")
+    where = {"snapshot": view.situation.topology.snapshot, "server": server, "suffix": view.suffix}
+    rows = view.situation.rows("changes", ["position"], (pc.field("kind") == "change") & ends, **where) if lots else ()
+    found = sorted({position for batch in rows for position in batch.column("position").to_pylist()})
+    return [
+        position
+        for position in found
+        if any(lot.first <= position <= lot.last and _same(view, lot.origin, position) for lot in lots)
     ]
 
 

@@ -1,0 +1,47 @@
+"""A server that was restored and wrote again: what others wait for and only its log has is saved before it is filled."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from case_samples import INCIDENT
+from detector_samples import of
+from mesh_samples import case_of
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.repairs.case_plan import plan_for
+
+_RESTORED = INCIDENT.parent / "restored_from_own_backup" / "2-after"
+
+
+def _files(with_consumer: bool) -> dict[str, bytes | str]:
+    """The incident of real servers, s3 being the one; and a read-only consumer that got from s3 what it made since."""
+    files: dict[str, bytes | str] = {path.name: path.read_bytes() for path in _RESTORED.iterdir()}
+    if with_consumer:
+        text = (_RESTORED / "s3.replica.ldif").read_text()
+        text = re.sub(r"(?im)^nsds5replicaid: \d+", "nsDS5ReplicaId: 65535", text)
+        text = re.sub(r"(?im)^nsds5flags: \d+", "nsDS5Flags: 0", text)
+        files["s4.replica.ldif"] = re.sub(r"(?im)^nsds5replicatype: \d+", "nsDS5ReplicaType: 2", text)
+    return files
+
+
+@pytest.mark.parametrize("with_consumer", [False, True])
+def test_what_only_its_log_has_is_saved_first(with_consumer: bool, tmp_path: Path) -> None:
+    case = case_of(tmp_path, _files(with_consumer))
+    found = diagnose(case)["findings"]
+    then = "then s4, " if with_consumer else ""
+    first = f"save 16 changes from the changelog of s3, initialise s3 from a server that has what s3 lacks, {then}then write "
+    stuck = of("REINIT_REQUIRED", found)
+    assert {one["server"] for one in stuck} == {"s1", "s2"}
+    assert {one["fix"][0]["repair"] for one in stuck} == {f"{first}them again"}
+    lost = [*of("OWN_CHANGES_HIDDEN", found), *of("MISSED_CHANGE", found)]
+    fillings = [one for one in lost if any("initialise s3" in fix["repair"] for fix in one["fix"])]
+    assert fillings and {one["server"] for one in fillings} == {"s3"}
+    assert {one["fix"][0]["repair"].partition(" (")[0] for one in fillings} == {
+        "first save from s3 what s1 and s2 wait for"
+    }
+    repairs = [(step.repair, step.server) for step in plan_for(case).steps]
+    assert repairs[:2] == [("save", "s3"), ("initialise", "s3")]
+    assert not {"s1", "s2"} & {server for repair, server in repairs if repair == "initialise"}
