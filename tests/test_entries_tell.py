@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import read_at, stamp
+from detector_samples import plain_line, read_at, stamp
 from entry_samples import answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
@@ -241,6 +241,26 @@ def test_of_an_entry_that_is_there_only_the_value_is_lacking(tmp_path: Path) -> 
     (differ,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
     assert (differ["server"], differ["severity"], differ["items"]) == ("s2", "error", [])
     assert "1 entry has other values (uid=anna,dc=example,dc=com (mail))" in differ["summary"]
+
+
+def test_a_server_that_differs_since_its_data_came_from_a_file_is_said_to(tmp_path: Path) -> None:
+    files = _lacking(("s2", "anna"))
+    begun, done = "import userroot: Beginning import job...", "import userroot: Import complete.  Processed 4 entries."
+    files["s2.errors.log"] = "".join(
+        plain_line(at, f"INFO - bdb_import_main - {text}") for at, text in ((3, begun), (4, done))
+    )
+    (differ,) = (one for one in diagnose(case_of(tmp_path, files))["findings"] if one["code"] == "ENTRIES_DIFFER")
+    assert "(its data came from a backup or a file at " in differ["summary"]
+
+
+def test_entries_that_one_server_alone_has_are_not_said_to_differ_on_all(tmp_path: Path) -> None:
+    """No server remembers a deletion of so long ago: it may have been added while s1 did not replicate."""
+    age = int(timedelta(days=8).total_seconds())
+    files = mesh({"r1": (1, age), "r2": (5, 5)}, {"s1": [entry("uid=anna", 1)], "s2": [], "s3": []}, {})
+    (differ,) = (one for one in diagnose(case_of(tmp_path, files))["findings"] if one["code"] == "ENTRIES_DIFFER")
+    assert differ["summary"].startswith("1 entry is on s1 only, ")
+    assert "while it did not replicate" in differ["fix"][0]["repair"]
+    assert differ["fix"][0]["caution"].startswith("do not initialise s1 before they are saved")
 
 
 def _lacking(*without: tuple[str, str]) -> dict[str, str | bytes]:

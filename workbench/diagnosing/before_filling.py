@@ -27,6 +27,18 @@ def source_first(situation: Situation, source: str, suffix: str | None, server: 
         )
 
 
+def waiting_for_what_it_has(situation: Situation, server: str, suffix: str | None) -> set[str]:
+    """The servers that no session brings what this one has, and of which nothing else says so: filled from one, it is stuck."""
+    mine, typed = situation.replica(server, suffix), situation.topology.system.typed
+    return {
+        row["server"]
+        for row in situation.verdicts.pending
+        if mine and row["suffix"] == suffix and row["server"] != server and not (row["suppliers"] or row.get("through"))
+        if mine.top(row["origin"]) >= (typed(row["first"]) or "")
+        and (row["server"], suffix) not in situation.once(to_be_filled)
+    }
+
+
 def fed_alone_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
     """What comes before a server is filled that alone feeds another one: its log is new then."""
     failing = {(one.supplier, one.consumer) for one in situation.topology.links if one.suffix == suffix and one.blocked}

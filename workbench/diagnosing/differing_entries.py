@@ -10,6 +10,7 @@ from workbench.diagnosing.former_suppliers import compare_unsent, unsent_of
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.one_name_twice import restart_first, shown_twice, told_of_twice
 from workbench.diagnosing.repair_sources import a_supplier, lacking_what_it_has, sources_for_writing, sources_that_fill
+from workbench.diagnosing.replaced_data import replaced_after
 from workbench.diagnosing.shown_by_entries import clients_first
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.contents import LIVE, name_of
@@ -95,6 +96,10 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     entries = {one.entry for one in differences}
     them = "that" if len(others) == len(entries) == 1 else "those"
     root = f"{counted(len(entries), 'entry', 'entries')} of {server} {_differ(entries)} from {them} of {listed(others)}"
+    replaced = replaced_after(
+        situation, server, contents.suffix, _marks_of_others(contents, server, differences), whole=False
+    )
+    root += f" ({replaced})" if replaced else ""
     twice = shown_twice(contents, server, differences)
     write = _again(situation, contents, differences, server, writer, others[0])
     own = f"if the data of {server} is the right one, write it there as ordinary changes instead"
@@ -129,12 +134,22 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
             ),
             step(
                 f"{write}, or {refill} {server} from {feeder}" if feeder else write,
-                f"the data of {server} was changed or lost past replication, or a link left attributes out; no session sends it "
-                "again: the vector says that it is there",
+                f"{replaced or f'the data of {server} was changed or lost past replication, or a link left attributes out'}; no "
+                "session sends it again: the vector says that it is there",
                 f"{own}; to {refill} {server} throws away what only it has" if feeder else own,
             ),
         ),
     )
+
+
+def _marks_of_others(contents: Contents, server: str, differences: Iterable[Difference]) -> Iterator[str]:
+    """What others show as made last of each of what differs."""
+    change_of = contents.evidence.system.change_of
+    for one in differences:
+        there = [held for name, held in contents.held[one.entry].items() if name != server]
+        marks = {mark for held in there for mark in (held.positions(one.attribute) if one.attribute else held.made())}
+        if marks:
+            yield change_of(max(marks))
 
 
 def _unnamed(contents: Contents, server: str, differences: Sequence[Difference]) -> list[str]:
@@ -191,8 +206,11 @@ def _open(situation: Situation, contents: Contents, differences: Sequence[Differ
     """What differs so that nothing tells which server is right."""
     servers = sorted({server for one in differences for server in one.servers})
     entries = {one.entry for one in differences}
-    root = f"{counted(len(entries), 'entry', 'entries')} {_differ(entries)} between {listed(servers)}"
     whole = {one.entry for one in differences if not one.attribute}
+    root = f"{counted(len(entries), 'entry', 'entries')} {_differ(entries)} between {listed(servers)}"
+    alone = _alone_with(contents, whole) if whole == entries else ""
+    if alone:
+        root = f"{counted(len(entries), 'entry', 'entries')} {'is' if len(entries) == 1 else 'are'} on {alone} only"
     old = any(there.made() for entry in whole for there in contents.held[entry].values())
     return Finding(
         "ENTRIES_DIFFER",
@@ -204,13 +222,33 @@ def _open(situation: Situation, contents: Contents, differences: Sequence[Differ
         root=root,
         fix=(
             *(first for server in servers for first in clients_first(situation, server, contents.suffix)),
-            step(
+            _on_one_only(situation, alone)
+            if alone
+            else step(
                 "compare these entries (the page Entries of `workbench lab` shows both sides), find out which data is right, and "
                 "write it once more on a server that has it",
                 "no session sends it again: the vectors say that it is there",
                 f"do not {situation.topology.system.refill} a server before it is known which one is right",
             ),
         ),
+    )
+
+
+def _alone_with(contents: Contents, entries: Iterable[str]) -> str:
+    """The one server that has all these entries; empty: there is none."""
+    holders = {name for entry in entries for name, held in contents.held[entry].items() if held.status == LIVE}
+    return holders.pop() if len(holders) == 1 else ""
+
+
+def _on_one_only(situation: Situation, server: str) -> Mapping[str, Any]:
+    """What to do about entries that one server has, and of which nothing is known elsewhere."""
+    return step(
+        f"find out whether clients added these entries on {server} while it did not replicate, or whether they were deleted "
+        f"elsewhere. If they are to stay, save them, delete them on {server} and add them again on a supplier; if not, delete "
+        f"them on {server}",
+        "no session sends them as they are: the vectors say that all is there; what is added again is sent",
+        f"do not {situation.topology.system.refill} {server} before they are saved: no other server has them; an entry that is "
+        "added again has another unique ID",
     )
 
 

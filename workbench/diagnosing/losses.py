@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.before_filling import fed_alone_first, source_first
+from workbench.diagnosing.before_filling import fed_alone_first, source_first, waiting_for_what_it_has
 from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.dropping import how_dropped, restart_first
@@ -30,6 +30,7 @@ from workbench.diagnosing.repair_sources import (
     sources_that_fill,
     whole_of,
 )
+from workbench.diagnosing.replaced_data import replaced_after
 from workbench.diagnosing.shown_by_entries import (
     clients_first,
     not_supplied,
@@ -41,7 +42,7 @@ from workbench.diagnosing.waiting_fixes import mend_first, no_way_now
 from workbench.diagnosing.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import ENTRIES_LACK, REPLACED, TOTAL
+from workbench.rules.verdicts import ENTRIES_LACK
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -166,10 +167,12 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
         if origins.get((server, suffix)) != origin or not rows:
             continue
         alone = _alone_with(situation, rows)
+        replaced = replaced_after(situation, server, suffix, [rows[-1]["position"]])
+        without = f"{replaced}, without them; " if replaced else ""
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
-            f"{server} lost {counted(len(rows), 'own change')} and wrote again: {_replaced_since(situation, server, rows)}"
+            f"{server} lost {counted(len(rows), 'own change')} and wrote again: {without}"
             f"its vector covers them, and no server sends them back{f'; only {alone} still holds them' if alone else ''}",
             **_of_changes(key, rows),
             root=(
@@ -181,17 +184,6 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
             ),
             fix=(_given_own_back(situation, rows, server, alone),),
         )
-
-
-def _replaced_since(situation: Situation, server: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """What put other data in the place of those that had these own changes, in words; empty: nothing tells."""
-    made = moment_of(situation, rows[-1]["position"])
-    resets = situation.verdicts.resets.get((server, rows[0]["suffix"]), ())
-    later = [one for one in resets if one.sure and one.kind in (TOTAL, REPLACED) and made and one.ended > made]
-    if not later:
-        return ""
-    what = "it was initialised" if later[0].kind == TOTAL else "its data came from a backup or a file"
-    return f"{what} at {later[0].ended:%Y-%m-%d %H:%M:%S} UTC, without them; "
 
 
 def _given_own_back(
@@ -263,7 +255,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         whole = whole_of(situation, rows, held or shown_by(rows)) or (held if situation.topology.pulling else [])
         writers = sources_for_writing(situation, whole, server, key[1])
-        unsafe = lacking_what_it_has(situation, server, key[1]).intersection(whole)
+        unsafe = lacking_what_it_has(situation, server, key[1]) | waiting_for_what_it_has(situation, server, key[1])
+        unsafe &= {*whole}
         fillers = [name for name in sources_that_fill(situation, whole, server, key[1]) if name not in unsafe]
         where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = not_supplied(situation, rows)
@@ -288,12 +281,15 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             if saved := from_a_log_of_before(situation, rows, held):
                 mend, never, beware = saved["repair"], saved["why"], saved["caution"]
             elif whole and not fillers and (not writers or (unsafe and any(row["operation"] == "add" for row in rows))):
-                last_way, by_hand = save_and_write(situation, rows, server, whole), ""
+                last_way, by_hand = save_and_write(situation, rows, server, whole, bool(unsafe)), ""
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
+        lacked = [row["position"] for row in rows if row["cause"] in (None, "CHANGELOG_RECREATED")]
+        replaced = replaced_after(situation, server, key[1], lacked, whole=False)
         yield Finding(
             "MISSED_CHANGE",
             "error",
-            f"{server} missed {counted(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}{cut}",
+            f"{server} missed {counted(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}"
+            f"{f'; {replaced} (its errors log says so)' if replaced else ''}{cut}",
             **_of_changes(key, rows),
             fix=(
                 *alike_first(situation, server, key[1]),

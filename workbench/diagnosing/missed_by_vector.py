@@ -50,10 +50,16 @@ def missed_of_vector(
         mend = f"{again_by_hand(done, on)} on {writer}{or_refill}" if writer else refill
     them = "it" if len(rows) == 1 else "them"
     lacked = _by_entries(situation, rows)
+    named = pulling or replica is None or rows[0]["origin"] in replica.seen()
     return (
-        f"its vector covers {them}{lacked}",
+        f"its vector {f'covers {them}' if named else 'does not name that origin any more'}{lacked}",
         mend,
-        f"no session will ever send {them}: the vector says that {'it is' if len(rows) == 1 else 'they are'} there",
+        f"no session will ever send {them}: "
+        + (
+            f"the vector says that {'it is' if len(rows) == 1 else 'they are'} there"
+            if named
+            else "the origin was cleaned"
+        ),
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
         else lost_with(situation, server, rows[0]["suffix"])

@@ -288,9 +288,12 @@ def again_by_hand(done: Collection[str | None], deleted_on: str) -> str:
 
 
 def save_and_write(
-    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str]
+    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str], behind: bool
 ) -> Mapping[str, Any]:
-    """What to do about changes that only servers hold from which nothing comes: no link, no client, and no safe filling."""
+    """What to do about changes that only servers hold from which nothing comes: no link, no client, and no safe filling.
+
+    `behind`: a holder lacks, or waits in vain for, what the server has
+    """
     suffix, holder = rows[0]["suffix"], holders[0]
     makers = sorted(
         one.server
@@ -312,7 +315,7 @@ def save_and_write(
     if not any(row["held_by"] for row in rows):
         only = f"no log has {them}, and only the entries of {names} show what {'it' if them == 'it' else 'they'} did"
     apart = "can neither initialise {0}, to which no agreement leads from there, nor be written to by clients"
-    if lacking_what_it_has(situation, server, suffix).intersection(holders):
+    if behind:
         apart = f"{'lacks' if one else 'lack'} changes that {{0}} has: filled from there, {{0}} would lose them"
     added = (
         f"; an entry that is added again gets another unique ID: initialise {names} from a supplier afterwards, and what is fed "

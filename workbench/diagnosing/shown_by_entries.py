@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def shown_by(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The servers whose entries show what all of these missing changes did that no log has."""
-    shown = [{*row.get("shown_by", ())} for row in rows if not row["held_by"]]
+    """The servers whose entries show what these missing changes did that no log has, but for those that no entry shows."""
+    shown = [{*row["shown_by"]} for row in rows if not row["held_by"] and row.get("shown_by")]
     return sorted(set[str].intersection(*shown)) if shown else []
 
 
@@ -28,9 +28,11 @@ def not_supplied(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str
     if not gone:
         return ""
     if shown := shown_by(rows):
-        does = "shows" if len(shown) == 1 else "show"
-        it = "it" if gone == 1 else "they"
-        return f"no log has {gone:,} of them, and the data of {listed(shown, 'and')} {does} what {it} did"
+        does, names = "shows" if len(shown) == 1 else "show", listed(shown)
+        count = sum(1 for row in rows if not row["held_by"] and row.get("shown_by"))
+        it = "it" if gone == 1 else "they" if count == gone else f"{count:,} of these"
+        keep = f": do not {situation.topology.system.refill} {names} before that" if len(shown) == 1 else ""
+        return f"no log has {gone:,} of them, and the data of {names} {does} what {it} did{keep}"
     return supplied_by_none(situation, rows[0]["suffix"], gone, " of them")
 
 

@@ -268,12 +268,13 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
         vectors += [{**row, "suffix": suffix} for row in rows]
         links += [{**row, "suffix": suffix} for row in mine]
     facts: dict[str, Any] = {"vectors": holders, "suffixes": suffixes, "replica": replicas}
-    # A read-only replica has the ID 65535, as every other one of them: it is the origin of nothing.
-    facts["origins"] = {
-        suffix: str(int(about["id"]))  # it may be written with leading zeros
-        for suffix, about in replicas.items()
-        if about["id"] not in (None, READ_ONLY) and NUMBER.fullmatch(about["id"])
-    }
+    if replicas:  # a list of agreements alone does not tell who makes changes
+        # A read-only replica has the ID 65535, as every other one of them: it is the origin of nothing.
+        facts["origins"] = {
+            suffix: str(int(about["id"]))  # it may be written with leading zeros
+            for suffix, about in replicas.items()
+            if about["id"] not in (None, READ_ONLY) and NUMBER.fullmatch(about["id"])
+        }
     # nsDS5Flags says whether a changelog is kept: suppliers and hubs do, read-only consumers do not.
     facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
     facts |= {"addresses": at} if (at := dict(filter(None, map(_listens_at, entries)))) else {}

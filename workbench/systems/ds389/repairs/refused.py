@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from workbench.diagnosing.repair_sources import takes_writes
 from workbench.repairs.plans import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
 from workbench.systems.ds389.native import agreement_dn, ldapmodify, ldif, modify
 from workbench.systems.ds389.repairs.evidence import missed_by_entry
@@ -21,7 +22,7 @@ class AddOnConsumer:
         found = missed_by_entry(view, (lack.lot for lack in need.lacks))
         if found and all(one.operations == {"delete"} for one in found.values()):
             return
-        if view.model.servers[need.server].origin is None:
+        if not takes_writes(view.situation, need.server, view.suffix):
             why = f"{need.server} is read-only: it answers every write with a referral, to the Directory Manager, too"
         else:
             why = "the entry gets a unique ID of its own: on all other servers it becomes a naming conflict"
