@@ -14,6 +14,7 @@ from workbench.diagnosing.replaced_data import replaced_after
 from workbench.diagnosing.shown_by_entries import clients_first
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.contents import LIVE, name_of
+from workbench.systems import format_with
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -122,7 +123,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         root=root,
         fix=(restart_first(server),)
         if twice
-        else (_named_again(server, unnamed),)
+        else (_named_again(situation, contents.suffix, server, unnamed),)
         if unnamed
         else (compare_unsent(server, unsent),)
         if unsent
@@ -165,7 +166,19 @@ def _unnamed(contents: Contents, server: str, differences: Sequence[Difference])
     return sorted(found - known)
 
 
-def _named_again(server: str, unnamed: Sequence[str]) -> Mapping[str, Any]:
+def _named_again(situation: Situation, suffix: str | None, server: str, unnamed: Sequence[str]) -> Mapping[str, Any]:
+    telling = {one.server for one in situation.inputs if one.kind and format_with(one.kind).tells_links}
+    sending = {link.supplier for link in situation.topology.links if link.suffix == suffix}
+    makers = [one for one in situation.topology.replicas if one.suffix == suffix and one.origin in unnamed]
+    apart = sorted(one.server for one in makers if one.server in telling - sending)
+    if apart and len(apart) == len(unnamed):
+        of = listed(apart)
+        return step(
+            f"make an agreement from {of} to another supplier, or make {of} read-only again and write on another supplier "
+            f"what it alone has",
+            f"no link leads from {of}: nothing that is made there reaches {server}",
+            f"do not {situation.topology.system.refill} {of} before that: what only it has would go",
+        )
     return step(
         f"find out first why the RUV of {server} does not name origin {listed(unnamed)}: if it was cleaned of that, it drops "
         "what comes of it until it is restarted",

@@ -94,6 +94,8 @@ def why_left(need: Need, model: Model, courses: Iterable[Course]) -> str:
     """Why a need is left for which ways were looked for."""
     if ask := next((one.unasked for one in courses if one.need == need.name and one.unasked), ""):
         return ask
+    if need.lacks and {lack.lot for lack in need.lacks} <= model.saved:
+        return "a step saves these changes to a file; send what is still right to a supplier yourself"
     count = model.changes(need.lacks)
     lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
     return f"no proven way was found, {lacking}"
@@ -136,15 +138,16 @@ def to_be_made_again(situation: Situation, steps: Iterable[Step]) -> list[str]:
 
 
 def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
-    saved = _saving(one, taken)
-    if one.code == STRANDED and saved:
+    do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
+    asked = [step for step in _all_saving(taken) if do.startswith("save ") and f"the changelog of {step.server}," in do]
+    saved = asked or (_saving(one, taken) if one.code == STRANDED else [])
+    if saved:
         keys = ", ".join(step.key for step in saved)
         return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
     if keeping := _keeping(one, taken):
         return f"{listed(keeping)} keep{'s' * (len(keeping) == 1)} it when all steps are done, until the next initialisation"
     if _throws_away(one, taken):
         return f"{one.server} is filled, which throws away what it alone shows in these entries: first save what of it is right"
-    do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
     if cut := _stays_cut_off(one, shown, taken):
         return (
             f"{cut} is filled from a server whose vector does not name the changes of {one.server}: no session over {one.link} "
@@ -157,13 +160,19 @@ def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
     arriving = sum((one.server, item) in taken.restored for item in one.items)
     if one.code in (MISSED, HIDDEN) and arriving:
         arrive = "arrives" if arriving == 1 else "arrive"
+        if arriving == len(one.items):
+            return f"the {counted(arriving)} that it names {arrive} by the steps; what else the server lacks then, the table says"
         return f"{arriving:,} of the changes that it names {arrive} by the steps, the others do not"
     return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
 
 
 def _saving(one: Finding, taken: Taken) -> list[Step]:
     """The steps that write to a file what only the server of a finding holds."""
-    return [step for step in taken.steps if step.server == one.server and any(x["do"] == "save" for x in step.effects)]
+    return [step for step in _all_saving(taken) if step.server == one.server]
+
+
+def _all_saving(taken: Taken) -> list[Step]:
+    return [step for step in taken.steps if any(effect["do"] == "save" for effect in step.effects)]
 
 
 def _throws_away(one: Finding, taken: Taken) -> bool:

@@ -180,7 +180,7 @@ class _Planned:
         self.before += self._as_diagnosed(standing_of(model, suffix, model.gone()))
         self.unjudged = self._unjudged(model, suffix)
         self.dropped = frozenset()
-        self._on_the_way(model, suffix)
+        coming = self._on_the_way(model, suffix)
         self.passed_over = self._passed_over(model)
         passed: set[Need] = set()
         begun = len(self.steps)
@@ -189,7 +189,9 @@ class _Planned:
             view = replace(view, model=self._mended(view, need, self.ways if need.named(only) else ()))
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         self.done[suffix] = view.model
-        self._say(links_to_mend(self.situation.topology, self.findings, suffix, filled_by(self.steps[begun:])))
+        filled = filled_by(self.steps[begun:])
+        self.open = [said for said in self.open if said not in {note for name, note in coming if name in filled}]
+        self._say(links_to_mend(self.situation.topology, self.findings, suffix, filled))
         for need in (x for x in self._needs(view) if x.code != SUPPLIER_NOT_COLLECTED):
             self.told.append(need)
             if _bare(need) in passed:
@@ -237,7 +239,7 @@ class _Planned:
         self.promise += changes_by_origin(model, whole.restored, suffix, self.system)
         single = (lack for lack in whole.restored if model.lots[lack.lot].changes == 1)
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
-        # What waits behind a link that fails does not arrive, whatever else the plan does.
+        # Behind a link that fails nothing arrives, whatever else the plan does.
         done = achieved(running, effects)[1] if failing else done
         self.open += blocked_notes(model, self.behind & done.pending(), stopped_servers(self.findings, suffix))
         done.go_on()
@@ -290,29 +292,31 @@ class _Planned:
         empty = told_of(EMPTY, self.findings, suffix)  # the diagnosis goes by what such a server claimed before
         return frozenset(x for x in missing if x.server not in empty)
 
-    def _on_the_way(self, model: Model, suffix: str | None) -> None:
-        """Say what needs no repair because links that run will bring it."""
+    def _on_the_way(self, model: Model, suffix: str | None) -> list[tuple[str, str]]:
+        """Say what needs no repair because links that run will bring it, and to which server."""
         later = model.copy()
         later.settle()
         running, failing = model.copy(), stopped_links(self.situation.topology, self.findings, suffix)
         running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
         running.settle()
         if lost := later.gone() - model.gone():
-            count = sum(model.lots[number].changes for number in lost)
+            count = counted(sum(model.lots[number].changes for number in lost))
             self.open.append(
-                f"{count:,} changes are thrown away by servers that take all data anew without being told to: save them first"
+                f"servers that take all data anew without being told to throw away {count}: save them first"
             )
         whole = bool(self.situation.verdicts.known) and not self.situation.verdicts.cut()
         waits = {row["server"]: row["pending"] for row in self.before if row["suffix"] == suffix}
         for name in waits if whole else ():
             waits[name] -= sum(row["count"] for row in self._stuck((name, suffix)))
-        for name, count in arriving(self.situation, model, running, suffix, waits):
-            self.open += arrival_notes(self.situation, count, name, suffix)
+        found = arriving(self.situation, model, running, suffix, waits)
+        coming = [(name, said) for name, count in found for said in arrival_notes(self.situation, count, name, suffix)]
+        self.open += [said for _, said in coming]
         self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
         self.dropped = dropped_of(model)
         self.open += dropped_said(self.situation, self.findings, suffix, model, self.dropped)
         self.unmended += bool(self.dropped)
         self.dropped_origins |= {(suffix, model.lots[lack.lot].origin) for lack in self.dropped}
+        return coming
 
     def _say(self, obstacles: Sequence[Obstacle]) -> None:
         self.unmended += sum(one.number for one in obstacles)
@@ -556,23 +560,14 @@ def _bare(need: Need) -> Need:
 
 def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model | None, Course]:
     """How the way comes out on the model."""
-    course = Course(
-        need.name,
-        draft.way,
-        draft.says,
-        False,
-        draft.refused,
-        load=draft.load,
-        downtime=draft.downtime,
-        costs=draft.costs,
-        unasked=draft.unasked,
-    )
+    plain = Course(need.name, draft.way, draft.says, False, draft.refused)
+    course = replace(plain, load=draft.load, downtime=draft.downtime, costs=draft.costs, unasked=draft.unasked)
     effects = [effect for step in draft.steps for effect in step.effects]
     if not effects:
         return None, None, course
     result, after = achieved(view.model, effects)
     changes = view.model.lots
-    gone = {lack.lot for lack in result.lost} & after.gone()
+    gone = {lack.lot for lack in result.lost} & (after.gone() | (after.saved - view.model.saved))
     course = replace(
         course,
         restored=view.model.changes(result.restored),
