@@ -262,7 +262,8 @@ def test_entries_edited_while_the_server_was_down(edited: Case) -> None:
     (differ,) = [one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"]
     assert (differ["server"], differ["severity"]) == ("bert", "error")
     assert headline(found).startswith(
-        "9 entries of bert differ from those of anna, carla and hubi; 9 changes are MISSING on bert"
+        "9 entries of bert differ from those of anna, carla and hubi (its data came from a backup or a file at "
+        "2026-11-25 08:30:20 UTC); 9 changes are MISSING on bert"
     )
     assert "3 entries are missing there (uid=u12," in differ["summary"]
     assert "6 entries have other values (uid=u15,ou=people,dc=example,dc=com (telephoneNumber)" in differ["summary"]

@@ -176,7 +176,7 @@ def test_what_came_without_an_attribute_is_told_by_the_logs(without: bool, tmp_p
     (told,) = (finding for finding in found["findings"] if finding["code"] == "LISTS_DIFFER")
     assert told["severity"] == ("error" if without else "warning")
     assert list(told["items"]) == ([csn(2, 1)] if without else [])
-    assert headline(found).startswith("S3 got 1 change without mail: the agreements to it exclude") is without
+    assert headline(found).startswith("s3 got 1 change without mail: the agreements to it exclude") is without
 
 
 def test_of_two_attributes_the_one_that_is_lacking_is_named(tmp_path: Path) -> None:

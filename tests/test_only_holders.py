@@ -66,7 +66,9 @@ def test_the_last_server_with_changes_that_their_maker_lost_is_named(entries: bo
     assert (hidden["server"], hidden["items"]) == ("s3", LOST)
     assert hidden["summary"].endswith("only s1 still holds them")
     assert hidden["root"] == "only s1 still holds 3 own changes that s3 lost"
-    assert hidden["fix"][0]["repair"] == "initialise s3 from s1, and do not initialise s1 from any server before that"
+    saved, filled = (step["repair"] for step in hidden["fix"])
+    assert saved.startswith("first save from s3 what s1 waits for")
+    assert filled == "initialise s3 from s1, and do not initialise s1 from any server before that"
     for one in (*of("ANCHOR_PURGED", found), *of("REINIT_REQUIRED", found)):
         assert one["fix"][0]["repair"].startswith("do not initialise s1: only s1 holds 3 changes")
 
@@ -106,7 +108,9 @@ def test_no_session_is_woken_that_may_pass_over_what_no_log_shows(tmp_path: Path
 def test_no_plan_fills_the_last_server_that_holds_changes(entries: bool, link: str, tmp_path: Path) -> None:
     """Nor does it switch on first, whatever it is called, the link over which s2 would pass over them."""
     made = plan(case_of(tmp_path, folder(entries=entries, link=link)))
-    assert [step.key for step in made.steps] == ["1-enable-s1-to-s2"]
+    keys = [step.key.partition("-")[2] for step in made.steps]
+    assert keys == ["save-s3", "initialise-s3-from-s1", "enable-s1-to-s2", f"enable-{link}"]
+    assert all(row["missing"] == row["pending"] == 0 for row in made.after)
     refused = {course.way: course.refused for course in made.courses if course.need.startswith("REINIT_REQUIRED s1")}
     assert refused["initialise-from-s3"] == "the model throws away 3 changes unsaved"
 

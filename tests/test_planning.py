@@ -558,6 +558,7 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
         statuses=dict,
         replica=lambda *_: None,
         rows=lambda *_, **__: iter(()),
+        once=lambda asked: {},
     )
     view: Any = _ViewOfChain(suffix, model, situation)
     way = Initialise()

@@ -14,6 +14,7 @@ from workbench.diagnosing.behind_links import (
     told_of_anchor,
 )
 from workbench.diagnosing.closed_ways import names_of
+from workbench.diagnosing.only_holders import lacking_what_others_have
 from workbench.diagnosing.passing_over import brought_in_part, passed_over
 from workbench.diagnosing.restart_order import before_start, saved_first
 from workbench.diagnosing.without_record import no_record
@@ -22,6 +23,7 @@ from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import (
     ANCHOR_LOST,
     BUSY,
+    CONSUMER_READ_ONLY,
     LOG_CLOSED,
     REFUSED,
     SCHEDULE_CLOSED,
@@ -105,15 +107,26 @@ def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | Non
     hidden = sum(count for origin, count in passed_over(situation, pair).items() if origin in alone) if pair else 0
     if not hidden:
         return (*_off_first(situation, link), *failure.fix)
-    refill = situation.topology.system.refill
+    refill, lossy = situation.topology.system.refill, lacking_what_others_have(situation, link.suffix)
+    source = f"{link.supplier}, or from another server that has all changes"
+    if link.supplier in lossy:
+        source = f"a server that has all changes: not from {link.supplier}, which lacks changes itself"
     filling = step(
-        f"{refill} {link.consumer} from {link.supplier}, or from another server that has all changes",
+        f"{refill} {link.consumer} from {source}",
         f"the log of {link.supplier} lacks {counted(hidden)} that {link.consumer} waits for, and has later ones: a session "
         "passes over what the log lacks, and no later one sends it",
         f"first see that {link.consumer} holds nothing that no other server has",
     )
     if failure.reason == LOG_CLOSED:  # the start that mends it lets a session begin
         return (*_off_first(situation, link), filling, *failure.fix)
+    if (
+        failure.reason == CONSUMER_READ_ONLY
+    ):  # what mends it lets all others begin, too: they may bring what this one lacks
+        first = step(
+            f"first switch {link.name} off, on {link.supplier}, until {link.consumer} has what the log of {link.supplier} lacks",
+            f"as soon as it runs, a session passes over {counted(hidden)}",
+        )
+        return (*_off_first(situation, link), first, *failure.fix, filling)
     return (*_off_first(situation, link), *failure.fix, filling)
 
 

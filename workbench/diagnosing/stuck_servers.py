@@ -44,9 +44,8 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         whole = [row for row in whole if row["supplier"] not in doubted]
         best = max(whole, key=lambda row: (bool(row["link"]), row["supplier"]), default=None)
         source = f"{best['supplier']}, or from " if best else ""
-        again = write_again_first(situation, one.server, one.suffix) or keep_only_holder(
-            situation, one.server, one.suffix
-        )
+        about = situation, one.server, one.suffix
+        again = keep_only_holder(*about) or write_again_first(*about)
         behind = _source_behind(situation, one, best["supplier"]) if best and not again else None
         count = sum(row["count"] for row in waits)
         unread = situation.not_collected(one.suffix)

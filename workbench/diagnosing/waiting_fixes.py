@@ -143,6 +143,10 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         many = sum(map(len, by_code.values())) > 1
         which = "it" if not many else "one of these links" if each else "these links"
         if all(row["origin"] in passed_over(situation, one) for one in ways):
+            if not direct and (server, suffix) in situation.once(to_be_filled):
+                return step(
+                    f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin"
+                )
             return step(
                 f"do {f', {word} '.join(told)}",
                 f"a session of {'it' if not many else 'them'} alone would pass over a part of them for good: these come first",

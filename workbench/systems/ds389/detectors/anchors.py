@@ -243,7 +243,7 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
         )
     consumer, suffix = row["consumer"], row["suffix"]
     beware = do_not_ignore(situation, row["supplier"], suffix, row["link"])
-    if first := write_again_first(situation, consumer, suffix) or keep_only_holder(situation, consumer, suffix):
+    if first := keep_only_holder(situation, consumer, suffix) or write_again_first(situation, consumer, suffix):
         return (first,)
     if (consumer, suffix) in situation.once(to_be_filled):
         return (

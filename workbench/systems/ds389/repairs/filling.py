@@ -153,7 +153,7 @@ class Initialise:
         )
         steps: list[Step] = []
         if only:
-            steps += _saving(view, server, only)
+            steps += _saving(view, server, only, awaited)
         if off(view, link):
             steps.append(enabling(view, link, False))
         # To add, not to replace: while one runs the value is there, and a second request is refused instead of queued.
@@ -296,11 +296,13 @@ def _if_behind(draft: Draft) -> Draft:
     )
 
 
-def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
-    """Write what only this server holds to a file, if its log tells what it is."""
+def _saving(view: View, server: str, only: Sequence[int], awaited: bool) -> list[Step]:
+    """Write what only this server holds to a file, if its log tells what it is. `awaited`: others wait for it."""
     model = view.model
+    # A stretch stands for several changes: which they are, the list of stranded ones tells, or the log.
     verdicts = view.situation.verdicts
-    named = _logged(view, server, only)
+    rows = [row for row in verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
+    named = sorted({*(row["position"] for row in rows), *(_logged(view, server, only) if awaited else ())})
     text, without = stranded_ldif(view, server, named)
     told = {
         number
