@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from kanidm_samples import DAY, DOMAIN, Cid, Entry, backup, collected, entry_id, origin, text_of
 
 from workbench import Case, Problem
+from workbench.cli import main
 from workbench.diagnosing.by_entry import verdicts_by_entry
 from workbench.diagnosing.codes import codes_of
 from workbench.diagnosing.diagnosis import diagnose
@@ -319,8 +321,12 @@ def test_what_a_restored_server_refuses_nobody_would_send_it(tmp_path: Path) -> 
     ruv = [(0, "a"), (0, "b"), (200, "a")]
     folder = collected(tmp_path / "in", backup("a", 300, [*ruv, (100, "b")], new), backup("b", 300, ruv, old))
     found = of(folder, case=tmp_path / "case")
-    (one,) = found["pending"]
-    assert (one["server"], one["count"], one["suppliers"]) == ("B", 1, [])
+    (one,) = found["missing"]
+    assert (one["server"], one["origin"], one["rule"], one["held_by"]) == ("B", origin("b"), "own_lost", ["A"])
+    assert found["pending"] == [], "its own change is never on its way to it"
+    assert codes(found) == {("ROLLED_BACK", "B"), ("STRANDED_CHANGE", "A")}
+    (told,) = (one for one in found["findings"] if one["code"] == "ROLLED_BACK")
+    assert "A still shows 1 change of these" in told["summary"]
     there, back = pair(found, "A", "B"), pair(found, "B", "A")
     assert there["decision"] == "Ok" and (decision_words(there), decision_words(back)) == ("REFUSED", "OK")
 
@@ -418,3 +424,13 @@ def test_digests_that_hide_a_loss_are_found_out(spark: Any, tmp_path: Path) -> N
     assert diagnose(made)["missing"] == [], "the digests are believed: that is what makes them fast"
     with pytest.raises(Problem, match=r"disagree on what C\.json\.gz lacks of origin"):
         diagnose(made, spark=spark)
+
+
+def test_the_suffix_of_a_server_is_its_domain_where_it_is_known(tmp_path: Path) -> None:
+    other = DOMAIN.replace("e8", "aa")
+    silent = backup("c", 200, RUV, BASE)
+    del silent["db_d_uuid"]
+    folder = collected(tmp_path / "in", backup("a", 200, RUV, BASE), backup("b", 200, RUV, BASE, other), silent)
+    run = CliRunner().invoke(main, ["diagnose", str(folder), "--json", "-"])
+    servers = json.loads(run.stdout)["servers"]
+    assert {one["name"]: one["suffix"] for one in servers} == {"A": DOMAIN, "B": other, "C": None}

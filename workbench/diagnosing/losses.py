@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.before_filling import fed_alone_first, source_first
-from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.by_entry import OF_TWO, OWN_LOST, clock_of, is_shared
 from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import busy_links, busy_step, passed_on, waits_behind
@@ -90,14 +90,14 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         before = replica_of(earlier, one) if earlier else None
         had = _last(before, one.origin) if before else ""
         # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
-        if not (had > own or _lived_on(situation, one, top, newest.get(one.server))):
+        if not (had > own or _lived_on(situation, one, top, newest.get(one.server))) or _of_two(situation, one):
             continue
         show = situation.topology.system.show
         yield Finding(
             "ROLLED_BACK",
             "error",
             f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
-            "it was restored from an older state",
+            f"it was restored from an older state{_refuses(situation, one)}",
             server=one.server,
             origin=one.origin,
             suffix=one.suffix,
@@ -111,6 +111,28 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
             if situation.topology.pulling
             else f"own changes are gone on {one.server}, which was restored from an older state",
         )
+
+
+def _of_two(situation: Situation, one: Replica) -> bool:
+    """True where servers pull and another one makes changes as the same origin: which of these it lost, nothing tells."""
+    return situation.topology.pulling is not None and is_shared(situation.topology, one)
+
+
+def _refuses(situation: Situation, one: Replica) -> str:
+    """What entries of others still show of what it lost, in words; empty where none does."""
+    lost = [row for row in situation.verdicts.missing if _is_lost(row) and _about_same(row, one)]
+    if not lost:
+        return ""
+    holders = listed(sorted({name for row in lost for name in row["held_by"]}), "and")
+    return f"; {holders} still {'shows' if ' ' not in holders else 'show'} {counted(len(lost), 'change')} of these"
+
+
+def _is_lost(row: Mapping[str, Any]) -> bool:
+    return bool(row.get("rule") == OWN_LOST)
+
+
+def _about_same(row: Mapping[str, Any], one: Replica) -> bool:
+    return (row["server"], row["suffix"]) == (one.server, one.suffix)
 
 
 def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
@@ -158,12 +180,13 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
     """A server lacks own changes that its vector covers: it went back in time and wrote again."""
     origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
     # What its entries lose while its log keeps it was not lost by going back in time.
-    logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
+    logged = (row for row in situation.verdicts.missing if row.get("rule") not in (ENTRIES_LACK, OWN_LOST))
+    of_two = {(one.server, one.suffix) for one in situation.topology.replicas if _of_two(situation, one)}
     gone = named_in(situation.thrown_away)
     for key, lost in _by_key(logged).items():
         server, suffix, origin = key
         rows = [row for row in lost if (row["suffix"], row["position"]) not in gone]
-        if origins.get((server, suffix)) != origin or not rows:
+        if origins.get((server, suffix)) != origin or not rows or (server, suffix) in of_two:
             continue
         alone = _alone_with(situation, rows)
         yield Finding(
@@ -252,8 +275,8 @@ def _alone_with(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str 
 def missed_change(situation: Situation) -> Iterator[Finding]:
     """Changes that a server's vector covers and that it does not have."""
     total = situation.verdicts.totals["missing"]
-    for key, rows in _by_key(situation.verdicts.missing).items():
-        server, _, origin = key
+    for key, rows in _by_key(row for row in situation.verdicts.missing if not _is_lost(row)).items():
+        server, _, origin = key  # what a restored server lost, ROLLED_BACK tells
         held = holders_of_rows(rows)
         causes = Counter(row["cause"] for row in rows if row["cause"])
         # Of some changes the cause may be open.
@@ -423,6 +446,12 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         busy = busy_links(situation, row["server"], row["suffix"]) if coming else []
         if busy:
             who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
+        if coming and row.get("may_refuse"):
+            who += (
+                f", until changes come along that another server made as the same origin: {row['server']} refuses these"
+                if row["may_refuse"] == OF_TWO
+                else f", unless {row['server']} was restored: others have own changes of it that are younger than its files"
+            )
         refused = row.get("refused") if coming else ()
         if refused:
             who += f"; {how_refused(row)}"

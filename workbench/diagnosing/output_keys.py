@@ -20,7 +20,9 @@ KEYS: Mapping[str, str] = {
     "servers": "each suffix of each server: a replica",
     "servers[].name": "name of the server",
     "servers[].origin": "origin of the changes made there; null: read-only, or nothing tells",
-    "servers[].suffix": "suffix or domain; null: no file names it",
+    "servers[].suffix": "suffix or domain; null: no file names it. Where servers pull, the other lists leave it null: servers of "
+    "all domains are held against each other",
+    "servers[].generation": "which initialisation of the data, or the domain; null: not told",
     "servers[].vector": "what the server claims to hold",
     "servers[].vector.{origin}": "of this origin",
     "servers[].vector.{origin}.min": "first position seen since the vector began; null: none",
@@ -138,6 +140,8 @@ KEYS: Mapping[str, str] = {
     "pending[].available": "how many of them are still in a supplier's present log",
     "pending[].gone": "how many of them no collected log has, although the logs reach that far",
     "pending[].unread_log": "true: a log that was not collected, of a server that has seen them, may have some of `gone`",
+    "pending[].may_refuse": "why the server may refuse what is sent: own_since (others have own changes of it that are younger "
+    "than its files: it may be restored), duplicate_origin (another server makes changes as its origin); null: nothing says so",
     "pending[].suppliers": "who would send them now; `dropped_since` says whether the server takes what they send",
     "pending[].passed_over": "how many of them a session would pass over for good, whichever supplier begins it",
     "pending[].may_pass_over": "supplier -> how many of them its session would pass over for good if it came first",
@@ -216,8 +220,9 @@ KEYS: Mapping[str, str] = {
     "floors[].servers[].listed": "how many positions it lists; null: no file lists them one by one",
     "floors[].servers[].safe": "how many of them it could forget safely, those below the floor; null: nobody can tell",
     "floors[].servers[].forgets": "how many of them it forgets at its next purge, for their age; null: nobody can tell",
-    "floors[].servers[].needed": "how many of these a known server has not seen",
-    "floors[].servers[].leaves_behind": "servers that it can supply with changes of the origin now, and not behind that purge",
+    "floors[].servers[].needed": "how many of these have changes that the server would send to a known one now, and not "
+    "behind that purge",
+    "floors[].servers[].leaves_behind": "servers that it can supply with what is new of the origin now, and not behind it",
     "floors[].servers[].gap": "the longest gap between two positions that is longer than a server remembers: both; null: none",
     "tombstones": "each server that shows its entries: what it keeps of deleted ones, and what of that may be forgotten",
     "tombstones[].suffix": "suffix or domain",

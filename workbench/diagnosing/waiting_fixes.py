@@ -163,12 +163,12 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what LINK_FAILING says on {listed(failing, 'or', _NAMED)}",
             f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
+    if (server, suffix) in situation.once(to_be_filled):
+        return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
         return read_first(situation, unread, suffix)
-    if (server, suffix) in situation.once(to_be_filled):
-        return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     feeding = {
         link.supplier
         for link in situation.topology.links

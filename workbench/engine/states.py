@@ -326,6 +326,21 @@ class Shown:
                 found.append(_lacked(e, np.full(len(e), -1), time[e], by[e]))
         return _each_once(found)
 
+    @staticmethod
+    def together(some: Lacked, more: Lacked) -> Lacked:
+        """Both, each change once."""
+        return _each_once([some, more])
+
+    @staticmethod
+    def newest(some: Lacked) -> Lacked:
+        """Of changes that one server lacks, the last of each attribute, and tombstones: what came before is of no use to it."""
+        dead = some.attribute < 0
+        left = np.flatnonzero(dead | ~np.isin(some.entry, some.entry[dead]))
+        order = left[np.lexsort((some.origin[left], some.time[left], some.attribute[left], some.entry[left]))]
+        entry, attribute = some.entry[order], some.attribute[order]
+        last = np.append((entry[1:] != entry[:-1]) | (attribute[1:] != attribute[:-1]), True)[: len(order)]
+        return some[np.sort(order[last])]
+
     def only_at(self, server: int, seen: Mapping[int, Ranges]) -> Lacked:
         """What the server shows and none of the others, whose claims these are, claims or shows."""
         mine, gone = self.server == server, self.gone[server] >= 0

@@ -1,12 +1,12 @@
 """A model of a case, on which a repair is tried before anybody does it, and rehearsed by the one who will.
 
 What is modelled stands in `workbench.rules.mending`. Here it is filled: single changes where a server misses them, and
-stretches of changes where servers are merely behind one another, as the digests or the states of entries count them.
+stretches of changes where servers are merely behind one another, as the digests count them, or as entries show them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from workbench.diagnosing.by_entry import counted_between, now_at, states_of
 from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.dropping import dropped_rows
 from workbench.diagnosing.left_in_logs import left_in_log
+from workbench.diagnosing.pull_outcomes import links_between
 from workbench.diagnosing.repair_sources import doubted_on
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import trees
@@ -23,9 +24,10 @@ from workbench.engine.logs import StoredLog
 from workbench.fleet.topology import Replica, Row
 from workbench.model import System, counted
 from workbench.repairs.cut_off import without_unsent
+from workbench.repairs.fresh_positions import FreshPositions
 from workbench.repairs.plans import ROLLED_BACK, Plan, Step, Vectors
 from workbench.repairs.stream_models import model_of_streams
-from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
+from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, maxima
 from workbench.rules.pulled import PullModel
 from workbench.rules.sending import SEND, SortedLog
 from workbench.rules.tier_mending import tier_model
@@ -189,7 +191,7 @@ class _FromLogs(_Filling):
         self._waited_for()
         self._left_in_logs()
         supplying = self.situation.topology.supplying
-        made = _Fresh(self.system, self.replicas)
+        made = FreshPositions(self.system, self.replicas)
         rules = next(iter(supplying.rule_sets.values()))
         servers = {one.server: self._server(one, made.origin_of) for one in self.replicas}
         return LogModel(
@@ -450,8 +452,8 @@ class _FromEntries(_Filling):
         shown, case = self.situation.topology, self.situation.case
         assert shown.pulling is not None
         self.missed()
-        self._waited_for()
-        made = _Fresh(self.system, self.replicas)
+        doubted = list(self._differing())
+        made = FreshPositions(self.system, self.replicas)
         servers = {
             one.server: Server(one.server, one.origin, one.generation, one.seen(), None, self.held_by(one.server))
             for one in self.replicas
@@ -459,15 +461,34 @@ class _FromEntries(_Filling):
         return PullModel(
             self.lots,
             servers,
-            list(self._links()),
+            links_between(shown, self.situation.pairs, self.suffix, self.names),
             made.origin_of,
             made,
             pulling=shown.pulling,
             now={one.server: now_at(case, shown, one) for one in self.replicas},
             time_of=lambda position: self.system.halves(position)[0],
             order_key=lambda origin, time: self.system.order_key(origin, time, 0),
+            doubted=frozenset(doubted),
             more=bool(self.situation.not_collected(self.suffix)),
         )
+
+    def _differing(self) -> Iterator[Lack]:
+        """Lots of what not every server has, as the entries show it; and which servers may have what they do not show.
+
+        Of several generations no entries are compared with each other: whoever is filled with those of another one throws all
+        of its own away.
+        """
+        several = len({one.generation for one in self.replicas}) > 1
+        generations = {one.server: one.generation for one in self.replicas}
+        for fate in self.situation.verdicts.fates.get(self.suffix, ()):
+            first, end = (self.system.order_key(fate.origin, time, 0) for time in (fate.first, fate.last))
+            yield from (Lack(name, len(self.lots)) for name in fate.doubted)
+            within = generations.get(next(iter(fate.compared), "")) if several else None
+            self.lots.append(Lot(fate.origin, first, end, fate.count, within=within))
+            mine = [one for one in self.replicas if not several or one.generation == within]
+            self.holders.append({x.server for x in mine if fate.has(x.server, self._top(x, fate.origin))})
+        if several:
+            self._waited_for()
 
     def _waited_for(self) -> None:
         """What lies between one server's last change of an origin and the next one's: who is further has it.
@@ -487,10 +508,15 @@ class _FromEntries(_Filling):
     def _stretch(self, origin: str, low: int, high: int, holders: set[str], within: str | None) -> None:
         """A lot of what the holders show there, as the one of them shows it that has kept most of it."""
         shown, case = self.situation.topology, self.situation.case
-        told = [states_of(case, shown, one) for one in self.replicas if one.server in holders]
-        count, first, end = max(counted_between(case, one, origin, low, high) for one in told)
-        single = [lot for lot in self.lots if lot.origin == origin and lot.first == lot.last]
-        count -= sum(low < self._time(lot.last) <= high for lot in single)
+        mine = [one for one in self.replicas if one.server in holders]
+        told = {one.server: counted_between(case, states_of(case, shown, one), origin, low, high) for one in mine}
+        fullest = max(told, key=lambda name: (told[name], name))
+        count, first, end = told[fullest]
+        count -= sum(
+            lot.changes
+            for lot, names in zip(self.lots, self.holders, strict=True)
+            if lot.origin == origin and fullest in names and low < self._time(lot.last) <= high
+        )
         if count > 0:  # else only marks of a server that is idle: nothing is lacking
             begin, upto = (self.system.order_key(origin, time, 0) for time in (first, end))
             self.lots.append(Lot(origin, begin, upto, count, within=within))
@@ -510,35 +536,6 @@ class _FromEntries(_Filling):
 
     def _time(self, position: str) -> int:
         return self.system.halves(position)[0]
-
-    def _links(self) -> Iterator[Link]:
-        known = [link for link in self.situation.topology.links if link.suffix == self.suffix]
-        for link in known:
-            if link.consumer in self.names and link.supplier in self.names:
-                yield Link(link.supplier, link.consumer, link.enabled is not False, automatic=bool(link.automatic))
-        if not known:
-            pairs = (row for row in self.situation.pairs if row["suffix"] == self.suffix)
-            yield from (Link(row["supplier"], row["consumer"], True) for row in pairs)
-
-
-class _Fresh:
-    """Positions above all that anybody knows, and whose they are."""
-
-    def __init__(self, system: System, replicas: Sequence[Replica]) -> None:
-        self._system = system
-        known = [span.max for one in replicas for span in one.seen().values() if span.max]
-        self._top = max((system.halves(position)[0] for position in known), default=0)
-        self._lo = {system.origin_of(position): system.halves(position)[1] for position in known}
-        self._origins: dict[str, str] = {}
-
-    def __call__(self, origin: str, number: int) -> str:
-        # Not the next one: some rules let the next number of the same second pass where others stop.
-        position = self._system.order_key(origin, self._top + (number << 17), self._lo.get(origin, 0))
-        self._origins[position] = origin
-        return position
-
-    def origin_of(self, position: str) -> str:
-        return self._origins.get(position) or self._system.origin_of(position)
 
 
 class Rehearsal:

@@ -190,18 +190,45 @@ def _verb(servers: Sequence[str]) -> str:
 
 def no_overlap(situation: Situation) -> Iterator[Finding]:
     """Servers that know none of each other's origins."""
-    for server, others, suffix, _ in _apart(situation, NO_OVERLAP):
+    for server, others, suffix, rows in _apart(situation, NO_OVERLAP):
+        both = [row for row in rows if not _back_works(situation, row)]
         yield Finding(
             "NO_OVERLAP",
-            "error",
-            f"{server} has no origin in common with {', '.join(others)} that is still remembered: nothing goes between them",
+            "error" if both else "warning",
+            f"{server} has no origin in common with {', '.join(others)} that is still remembered: nothing goes between them"
+            if len(rows) == 2 * len(others)
+            else "; ".join(_one_way(row) for row in rows),
             server=server,
             suffix=suffix,
             evidence=first_few(
                 {"server": name, **_first_and_last(situation, name, suffix)} for name in (server, *others)
             ),
-            fix=(_choose(server, others),),
+            fix=(
+                _choose(server, others)
+                if both
+                else step(
+                    f"let {', '.join(sorted({row['supplier'] for row in rows}))} pull from "
+                    f"{', '.join(sorted({row['consumer'] for row in rows}))} first",
+                    "the other way the pull works, and brings the origins that both know then",
+                ),
+            ),
         )
+
+
+def _back_works(situation: Situation, row: Row) -> bool:
+    """True if the supplier of a pair could pull from its consumer."""
+    back = (row["consumer"], row["supplier"], row["suffix"])
+    return any(
+        (one["supplier"], one["consumer"], one["suffix"]) == back and one["decision"] == OK and one["delivers"]
+        for one in situation.pairs
+    )
+
+
+def _one_way(row: Row) -> str:
+    return (
+        f"{row['consumer']} knows none of the origins that {row['supplier']} still remembers: nothing goes from "
+        f"{row['supplier']} to {row['consumer']}"
+    )
 
 
 def _first_and_last(situation: Situation, server: str, suffix: str | None) -> dict[str, str]:
