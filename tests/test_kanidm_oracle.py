@@ -310,21 +310,21 @@ def sent_by(world: World, supplier: str, consumer: str) -> set[Change] | None:
     return twin.sent
 
 
-def left_behind(oracle: Oracle, after: World, ends: Pair, of: str) -> tuple[bool, set[Any]]:
-    """Can the consumer be supplied with what is new of the origin now, and not then? And which changes does it not get?"""
+def left_behind(oracle: Oracle, after: World, ends: Pair, of: str) -> bool:
+    """Can the consumer be supplied with changes of the origin now, and not then, for what is forgotten of this very origin?"""
     supplier, consumer = (oracle.nodes[name] for name in ends)
-    told = answer(supplier, consumer)
-    if told != "Supplied" or of not in supplier.ranges or supplier.ranges[of][1] < supplier.cut:
-        return False, set()
+    if answer(supplier, consumer) != "Supplied" or of not in supplier.ranges or supplier.ranges[of][1] < supplier.cut:
+        return False
     seen = consumer.ranges.get(of)
     if seen and seen[1] >= supplier.ranges[of][1]:
-        return False, set()
+        return False
+    late = answer(after.servers[ends[0]], consumer)
+    if late in ("Refresh", "Critical"):
+        begins = after.servers[ends[0]].ranges.get(of)
+        return bool(begins and seen and seen[1] < begins[0])
     now, then = (sent_by(world, *ends) for world in (oracle.world, after))
     lost = {one.cid for one in now or () if one.cid[1] == of} - {one.cid for one in then or ()}
-    late = answer(after.servers[ends[0]], consumer)
-    begins = after.servers[ends[0]].ranges.get(of)
-    lags = bool(begins and seen and seen[1] < begins[0])
-    return bool(lost) or (late in ("Refresh", "Critical") and lags) or late == "NoRUVOverlap", lost
+    return bool(lost) or late == "NoRUVOverlap"
 
 
 def check_floors(oracle: Oracle, found: Mapping[str, Any]) -> None:
@@ -343,12 +343,9 @@ def check_floors(oracle: Oracle, found: Mapping[str, Any]) -> None:
             }
             if any(oracle.may_have_lived_on(name, node.name) for name in told):
                 continue  # whether these refuse what is sent now, nothing tells
-            left = sorted(name for name, (behind, _) in told.items() if behind)
-            needed = {cid for behind, lost in told.values() if behind for cid in lost if cid[0] < node.cut}
+            left = sorted(name for name, behind in told.items() if behind)
             if one["leaves_behind"] != left:
                 oracle.no("leaves behind", node.name, of, one["leaves_behind"], left)
-            if one["needed"] != len(needed):
-                oracle.no("needed", node.name, of, one["needed"], len(needed))
 
 
 # --- plans

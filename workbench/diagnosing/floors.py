@@ -93,21 +93,6 @@ class _Server:
 
 
 @dataclass
-class _Behind:
-    """Servers that can be supplied with what is new of an origin before a purge and not behind it.
-
-    needed  the times of changes that they would be sent before it, and are not behind it
-    """
-
-    servers: list[str] = field(default_factory=list)
-    needed: set[int] = field(default_factory=set)
-
-    def row(self, cut: int) -> dict[str, Any]:
-        """As the contract has it; `cut`: what is older is forgotten."""
-        return {"leaves_behind": sorted(self.servers), "needed": sum(time < cut for time in self.needed)}
-
-
-@dataclass
 class _Group:
     """The servers that replicate the same data."""
 
@@ -189,7 +174,7 @@ class _Group:
                 "servers": [
                     self._row(one, origin, None if (tallies := lists[one.name]) is None else tallies.get(origin))
                     | {"safe": self._safe(tallies, origin, not unsure)}
-                    | behind[one.name].get(origin, _Behind()).row(one.cut)
+                    | {"leaves_behind": sorted(behind[one.name].get(origin, ()))}
                     for one in self.servers
                 ],
             }
@@ -198,8 +183,11 @@ class _Group:
         below = None if tallies is None else tallies[origin].below if origin in tallies else 0
         return below if certain or below == 0 else None
 
-    def _left_behind(self, one: _Server, tallies: Mapping[str, _Tally]) -> dict[str, _Behind]:
-        """Origin -> whom the server can supply with what is new of it now and not behind its purge, and what these lack then."""
+    def _left_behind(self, one: _Server, tallies: Mapping[str, _Tally]) -> dict[str, list[str]]:
+        """Origin -> whom the server can supply with changes of it now and not behind its purge, for what it forgets of it.
+
+        A consumer that lags behind one origin gets nothing of the others either: it is named with the one it lags behind.
+        """
         pulling = self.shown.pulling
         assert pulling is not None
         ask, now = next(iter(pulling.answers.values())), peer_of(self.case, self.shown, one.replica)
@@ -209,18 +197,19 @@ class _Group:
         if one.replica.origin is not None:  # a purge begins with a mark of the server's own
             ranges[one.replica.origin] = ranges.get(one.replica.origin, (now.now, now.now))[0], now.now
         others = {other.name: peer_of(self.case, self.shown, other.replica) for other in self.servers}
-        found: dict[str, _Behind] = {}
+        found: dict[str, list[str]] = {}
         for row in self.pairs:
             other = others.get(row["consumer"])
             if row["supplier"] != one.name or other is None or not row["delivers"]:
                 continue
             then = ask(now._replace(ranges=ranges), other)
             for origin in row["owed"].keys() & tallies.keys():
-                needed = self._not_sent(one, other, origin, ranges, then)
-                if needed or origin in then.lag or not (then.owed or then.lag):
-                    mine = found.setdefault(origin, _Behind())
-                    mine.servers.append(row["consumer"])
-                    mine.needed |= needed
+                if then.lag:
+                    behind = origin in then.lag
+                else:
+                    behind = not then.owed or bool(self._not_sent(one, other, origin, ranges, then))
+                if behind:
+                    found.setdefault(origin, []).append(row["consumer"])
         return found
 
     def _not_sent(self, one: _Server, other: Peer, origin: str, ranges: Ranges, then: Answer) -> set[int]:
@@ -252,7 +241,7 @@ class _Group:
             **row,
             "listed": tally.count,
             "forgets": tally.forgets,
-            "needed": 0,
+            "needed": tally.needed,
             "leaves_behind": [],
             "gap": [self.position(at, origin) for at in gap] if gap else None,
         }
@@ -360,7 +349,7 @@ class _Tally:
 
     def __init__(self, floor: int, cut: int, remember: int) -> None:
         self.floor, self.cut, self.remember = floor, cut, remember
-        self.count = self.below = self.forgets = 0
+        self.count = self.below = self.forgets = self.needed = 0
         self.stays: int | None = None
         self._ends: dict[int, tuple[int, int]] = {}
 
@@ -372,6 +361,7 @@ class _Tally:
         old = times[times < self.cut]
         self.count, self.forgets = self.count + len(times), self.forgets + len(old)
         self.below += int((times < self.floor).sum())
+        self.needed += int((old > self.floor).sum())
         if len(old) < len(times):
             stays = int(times[len(old)])
             self.stays = stays if self.stays is None else min(stays, self.stays)

@@ -110,4 +110,4 @@ def left_behind(floors: Iterable[Row]) -> Iterator[str]:
         for one in row["servers"]:
             if one["leaves_behind"]:
                 whom = ", ".join(one["leaves_behind"])
-                yield f"{one['server']} can supply {whom} with what is new of {row['origin']} now, and not behind its next purge"
+                yield f"{one['server']} cannot supply {whom} behind its next purge: it forgets what is needed of {row['origin']}"

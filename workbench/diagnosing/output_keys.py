@@ -220,9 +220,8 @@ KEYS: Mapping[str, str] = {
     "floors[].servers[].listed": "how many positions it lists; null: no file lists them one by one",
     "floors[].servers[].safe": "how many of them it could forget safely, those below the floor; null: nobody can tell",
     "floors[].servers[].forgets": "how many of them it forgets at its next purge, for their age; null: nobody can tell",
-    "floors[].servers[].needed": "how many of these have changes that the server would send to a known one now, and not "
-    "behind that purge",
-    "floors[].servers[].leaves_behind": "servers that it can supply with what is new of the origin now, and not behind it",
+    "floors[].servers[].needed": "how many of these a known server has not seen",
+    "floors[].servers[].leaves_behind": "servers that it can supply with changes of the origin now, and not behind that purge",
     "floors[].servers[].gap": "the longest gap between two positions that is longer than a server remembers: both; null: none",
     "tombstones": "each server that shows its entries: what it keeps of deleted ones, and what of that may be forgotten",
     "tombstones[].suffix": "suffix or domain",
