@@ -39,17 +39,6 @@ NAMED_BY = {"DomainMismatch": {"UNRELATED_DATA"}, "NoRUVOverlap": {"NO_OVERLAP"}
             "Split": {"ROLLED_BACK", "DUPLICATE_ORIGIN"}}  # fmt: skip
 
 
-def newest(found: Mapping[Change, Any], node: Node) -> dict[Change, Any]:
-    """Of what a server has not seen the last change of each attribute, or the tombstone: these stand for what came before."""
-    found = {one: at for one, at in found.items() if not covered(node, one)}
-    dead = {one.entry for one in found if one.attribute is None}
-    last: dict[tuple[int, str | None], Change] = {}
-    for one in sorted(found, key=lambda one: one.cid):
-        if one.attribute is None or one.entry not in dead:
-            last[one.entry, one.attribute] = one
-    return {one: found[one] for one in last.values()}
-
-
 @dataclass
 class Oracle:
     """A fleet as it was collected, and what becomes of it."""
@@ -91,9 +80,11 @@ class Oracle:
                     found[one] = at
         return found
 
-    def waits(self, name: str) -> set[Change]:
-        """What it has not seen."""
-        return {*newest(self.lacks(name), self.nodes[name])}
+    def waits(self, name: str) -> dict[Change, Any]:
+        """What it has not seen; of an origin that two servers use nothing tells which of them made what."""
+        node = self.nodes[name]
+        doubted = node.uuid if self.shared(name) else None
+        return {one: at for one, at in self.lacks(name).items() if not covered(node, one) and one.cid[1] != doubted}
 
     def comes(self, name: str, one: Change, at: Any) -> list[bool]:
         """Of each future: has the change arrived, or something that wins over it?"""
@@ -160,23 +151,23 @@ def check_pending(oracle: Oracle, found: Mapping[str, Any]) -> None:
     told: dict[tuple[str, str], Mapping[str, Any]] = {}
     for row in found["pending"]:
         told[row["server"], origins[row["origin"]]] = row
+    waiting = {name: oracle.waits(name) for name in oracle.nodes}
     for (name, of), row in told.items():
-        if of == oracle.nodes[name].uuid:
-            oracle.no("own changes are pending", name, row)
-        waits = newest(oracle.lacks(name), oracle.nodes[name])
-        mine = {one: at for one, at in waits.items() if one.cid[1] == of}
+        mine = {one: at for one, at in waiting[name].items() if one.cid[1] == of}
         if row["count"] != len(mine):
             oracle.no("pending, another count", name, of, row["count"], len(mine))
-        sure = all if row["may_refuse"] is None and oracle.in_time else any
-        come = [sure(oracle.comes(name, one, at)) for one, at in mine.items()]
+        come = [oracle.comes(name, one, at) for one, at in mine.items()]
+        certain = row["may_refuse"] is None and oracle.in_time
         some = [one in future.servers[name].shown() for future in oracle.futures for one in mine]
         coming = bool(row["suppliers"] or row.get("through"))
-        if coming and sum(come) < row["available"] and row["may_refuse"] != "own_since":
-            oracle.no("on the way, and does not come", name, of, row, sum(come))
+        if coming and sum(map(all if certain else any, come)) < row["available"] and row["may_refuse"] != "own_since":
+            oracle.no("on the way, and does not come", name, of, row, come)
+        if coming and certain and sum(map(all, come)) > row["available"]:
+            oracle.no("comes, and is said not to", name, of, row, come)
         if not coming and any(some):
             oracle.no("nobody would send it, and it comes", name, of, row, sum(some))
-    for name, node in oracle.nodes.items():
-        for of in {one.cid[1] for one in oracle.waits(name)} - {node.uuid}:
+    for name, waits in waiting.items():
+        for of in {one.cid[1] for one in waits}:
             if (name, of) not in told:
                 oracle.no("waits, and is not told", name, of)
 

@@ -19,7 +19,7 @@ from workbench.diagnosing.pull_outcomes import PullOutcomes
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.diagnosing.waiting import who_would_send
 from workbench.engine.rows import rows_where
-from workbench.engine.state_fates import Fates
+from workbench.engine.state_fates import Fates, Lacking
 from workbench.engine.states import (
     LOOKED_AT,
     WHYS,
@@ -44,12 +44,11 @@ if TYPE_CHECKING:
 CHANGE_STATE = "change_state"
 """The kind of evidence that this rests on."""
 
-LACKS, OWN_LOST = "state_lacks", "own_lost"
-"""The rules by which a change is missing (`workbench.rules.verdicts`): what a vector covers is not there, or the server made it,
-was restored to an older state, and refuses it from others."""
+LACKS = "state_lacks"
+"""The rule by which a change is missing (`workbench.rules.verdicts`)."""
 
 OWN_SINCE, OF_TWO = "own_since", "duplicate_origin"
-"""Why nobody can tell whether a server has a change of its own origin that it does not claim."""
+"""Why a server may refuse what is sent: others have own changes of it younger than its files, or another one uses its origin."""
 
 _UNTOLD = "the states of entries do not tell how a change was missed"
 
@@ -281,24 +280,14 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
                 verdict = (UNKNOWN, why, SAYS[why]) if why else (MISSING, LACKS, SAYS[LACKS])
             elif held.shows(number, time, origin):
                 verdict = PRESENT, "in_state", SAYS["in_state"]
-            elif not covered and origin == replica.origin:
-                verdict = _of_own(case, shown, replica, time)
+            elif not covered and origin == replica.origin and is_shared(shown, replica):
+                verdict = UNKNOWN, OF_TWO, SAYS[OF_TWO]
             elif not covered:
                 verdict = PENDING, "not_covered", NOT_COVERED
             else:
                 verdict = PRESENT, "superseded", SAYS["superseded"]
             found.append(Verdict(replica.server, suffix, *verdict))
     return found
-
-
-def _of_own(case: Case, shown: Topology, replica: Replica, time: int) -> tuple[str, str, str]:
-    """The verdict on a change of its own origin that a server does not claim: no pull brings it, and it waits for none."""
-    if is_shared(shown, replica):
-        return UNKNOWN, OF_TWO, SAYS[OF_TWO]
-    clock = clock_of(case, shown, replica)
-    if clock is not None and time <= clock:
-        return MISSING, OWN_LOST, SAYS[OWN_LOST]
-    return UNKNOWN, OWN_SINCE, SAYS[OWN_SINCE]
 
 
 class _Check:
@@ -356,6 +345,7 @@ class _Compared:
         self.pending, self.untold = _Spans(), {why: _Spans() for why in (*WHYS, OF_TWO) if why}
         self.now = {one.server: now_at(case, shown, one) for one in self.replicas}
         self.outcomes = PullOutcomes(shown, self.replicas, self.now, self.pairs)
+        self.waiting: dict[tuple[str, str], Mapping[tuple[int, int], int]] = {}
 
     def judge(self) -> None:
         """Everything about the suffix."""
@@ -378,7 +368,7 @@ class _Compared:
     def _tell_pending(self) -> None:
         """What waits, with what of it the links that run will bring, at once or through others that wait for it too."""
         fates = self.found.fates.get(self.suffix, ())
-        outcomes = PullOutcomes(self.shown, self.replicas, self.now, self.pairs, fates)
+        outcomes = PullOutcomes(self.shown, self.replicas, self.now, self.pairs, fates, self.waiting)
         for (server, origin), (count, first, last) in sorted(self.pending.items()):
             about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
@@ -417,7 +407,10 @@ class _Compared:
         for buckets in held_together(differing(digests), LOOKED_AT):
             for numbers in held_together(unlike(states, buckets)):
                 self._compare_some(servers, seen, forgotten, states_in(states, numbers), fates)
-        self.found.fates.setdefault(self.suffix, []).extend(fates)
+        known = self.found.fates.setdefault(self.suffix, [])
+        told, waiting = fates.told(len(known))
+        known.extend(told)
+        self.waiting.update(waiting)
 
     def _compare_some(
         self,
@@ -435,29 +428,20 @@ class _Compared:
             self._missing(servers, held, replica, lacked[lacked.why == 0])
             for why, name in enumerate(WHYS[1:], 1):
                 self.untold[name].add(replica.server, held, lacked[lacked.why == why])
-            waits = held.newest(held.pending_at(number, seen[number], forgotten[number]))
-            own = np.array([origin == replica.origin for origin in held.origins] or [False])[waits.origin]
-            self.pending.add(replica.server, held, waits[~own])
-            self._own(servers, held, replica, waits[own])
-            told = (lacked[lacked.why == 0], waits, lacked[lacked.why > 0])
+            waits = held.pending_at(number, seen[number], forgotten[number])
+            doubted = lacked[lacked.why > 0]
             if is_shared(self.shown, replica):  # of its own origin nothing tells which server made them
-                told = (told[0], waits[~own], held.together(told[2], waits[own]))
-            lacking.append(told)
+                own = np.array([origin == replica.origin for origin in held.origins] or [False])[waits.origin]
+                self.untold[OF_TWO].add(replica.server, held, waits[own])
+                waits, doubted = waits[~own], held.together(doubted, waits[own])
+            self.pending.add(replica.server, held, waits)
+            lacking.append(Lacking(lacked[lacked.why == 0], waits, held.replacing(waits), doubted))
             delivers = any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server)
             if not (delivers and self._may_be_asked(replica.server)):
                 others = {at: ranges for at, ranges in enumerate(seen) if at != number}
                 self._stranded(servers, held, replica, held.only_at(number, others))
         fates.add(held, lacking)
         self._made_twice(servers, held, forgotten)
-
-    def _own(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, own: Lacked) -> None:
-        """Own changes that others show and the server does not claim: it refuses them, or made them after it was read."""
-        if is_shared(self.shown, replica):
-            self.untold[OF_TWO].add(replica.server, held, own)
-            return
-        clock = clock_of(self.case, self.shown, replica)
-        if clock is not None:
-            self._missing(servers, held, replica, own[own.time <= clock], OWN_LOST)
 
     def _may_be_asked(self, server: str) -> bool:
         """True if a server may pull from this one that is not known to: not all tell their links, or it was not collected."""
@@ -468,14 +452,7 @@ class _Compared:
         away = any(one.consumer not in names and one.enabled is not False for one in mine)
         return away or (bool(self.shown.links) and not names <= telling)
 
-    def _missing(
-        self,
-        servers: Sequence[tuple[Replica, Input]],
-        held: Shown,
-        replica: Replica,
-        lacked: Lacked,
-        rule: str = LACKS,
-    ) -> None:
+    def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
         self.found.totals["missing"] += len(lacked)
         lacked = lacked[: max(0, self.limit - len(self.found.missing))]
         holders = held.holders(lacked)
@@ -485,8 +462,8 @@ class _Compared:
                 "evidence": [CHANGE_STATE],
                 "cause": None,
                 "reasons": [_UNTOLD],
-                "rule": rule,
-                "says": SAYS[rule],
+                "rule": LACKS,
+                "says": SAYS[LACKS],
             }
             self.found.missing.append({**row, "held_by": names, **proof})
 

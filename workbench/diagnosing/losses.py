@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.before_filling import fed_alone_first, source_first
-from workbench.diagnosing.by_entry import OF_TWO, OWN_LOST, clock_of, is_shared
+from workbench.diagnosing.by_entry import OF_TWO, OWN_SINCE, clock_of, is_shared
 from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import busy_links, busy_step, passed_on, waits_behind
@@ -119,20 +119,11 @@ def _of_two(situation: Situation, one: Replica) -> bool:
 
 
 def _refuses(situation: Situation, one: Replica) -> str:
-    """What entries of others still show of what it lost, in words; empty where none does."""
-    lost = [row for row in situation.verdicts.missing if _is_lost(row) and _about_same(row, one)]
-    if not lost:
-        return ""
-    holders = listed(sorted({name for row in lost for name in row["held_by"]}), "and")
-    return f"; {holders} still {'shows' if ' ' not in holders else 'show'} {counted(len(lost), 'change')} of these"
-
-
-def _is_lost(row: Mapping[str, Any]) -> bool:
-    return bool(row.get("rule") == OWN_LOST)
-
-
-def _about_same(row: Mapping[str, Any], one: Replica) -> bool:
-    return (row["server"], row["suffix"]) == (one.server, one.suffix)
+    """How much entries of others still show of what it lost, in words; empty where they show none."""
+    key = (one.server, one.suffix, one.origin)
+    waits = (row for row in situation.verdicts.pending if (row["server"], row["suffix"], row["origin"]) == key)
+    count = sum(row["count"] for row in waits) if situation.topology.pulling else 0
+    return f"; entries of other servers still show {counted(count, 'change')} of these" if count else ""
 
 
 def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
@@ -180,7 +171,7 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
     """A server lacks own changes that its vector covers: it went back in time and wrote again."""
     origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
     # What its entries lose while its log keeps it was not lost by going back in time.
-    logged = (row for row in situation.verdicts.missing if row.get("rule") not in (ENTRIES_LACK, OWN_LOST))
+    logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
     of_two = {(one.server, one.suffix) for one in situation.topology.replicas if _of_two(situation, one)}
     gone = named_in(situation.thrown_away)
     for key, lost in _by_key(logged).items():
@@ -275,8 +266,8 @@ def _alone_with(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str 
 def missed_change(situation: Situation) -> Iterator[Finding]:
     """Changes that a server's vector covers and that it does not have."""
     total = situation.verdicts.totals["missing"]
-    for key, rows in _by_key(row for row in situation.verdicts.missing if not _is_lost(row)).items():
-        server, _, origin = key  # what a restored server lost, ROLLED_BACK tells
+    for key, rows in _by_key(situation.verdicts.missing).items():
+        server, _, origin = key
         held = holders_of_rows(rows)
         causes = Counter(row["cause"] for row in rows if row["cause"])
         # Of some changes the cause may be open.
@@ -446,12 +437,9 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         busy = busy_links(situation, row["server"], row["suffix"]) if coming else []
         if busy:
             who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
+        since = bool(coming) and _made_since(situation, row)
         if coming and row.get("may_refuse"):
-            who += (
-                f", until changes come along that another server made as the same origin: {row['server']} refuses these"
-                if row["may_refuse"] == OF_TWO
-                else f", unless {row['server']} was restored: others have own changes of it that are younger than its files"
-            )
+            who += _may_refuse(row, since)
         refused = row.get("refused") if coming else ()
         if refused:
             who += f"; {how_refused(row)}"
@@ -496,6 +484,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if dropped
             else mend_first(situation, row, failing)
             if not coming
+            else (step(f"collect {row['server']} once more", "its files are older than these changes"),)
+            if since
             else (fill_instead(situation, row),)
             if passed
             else (entry_first(situation, row),)
@@ -506,6 +496,22 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if situation.topology.system.streaming or situation.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
         )
+
+
+def _made_since(situation: Situation, row: Mapping[str, Any]) -> bool:
+    """True for own changes of a server that are younger than its files: it has them since then, or was restored since then."""
+    replica = situation.replica(row["server"], row["suffix"])
+    return bool(replica and replica.origin == row["origin"] and row.get("may_refuse") == OWN_SINCE)
+
+
+def _may_refuse(row: Mapping[str, Any], since: bool) -> str:
+    """Why the server may refuse what it is sent, as the end of a sentence."""
+    server = row["server"]
+    if since:
+        return f"; {server} made them after its files were written, or was restored and refuses them"
+    if row["may_refuse"] == OF_TWO:
+        return f", until changes come along that another server made as the same origin: {server} refuses these"
+    return f", unless {server} was restored: others have own changes of it that are younger than its files"
 
 
 def _to_be_fed(server: str) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.engine.state_fates import Fate
+from workbench.engine.state_fates import Fate, Waiting
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.mending import Lack, Link, Lot, Server
 from workbench.rules.pulled import PullModel
@@ -29,8 +29,9 @@ def links_between(shown: Topology, pairs: Iterable[Row], suffix: str | None, nam
 class PullOutcomes:
     """The servers of one suffix, and how they stand once nothing moves any more.
 
-    now    server -> what time it was there
-    pairs  the rows of the pair matrix
+    now      server -> what time it was there
+    pairs    the rows of the pair matrix
+    waiting  by the numbers of the fates, what each server waits for
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class PullOutcomes:
         now: Mapping[str, int],
         pairs: Sequence[Row],
         fates: Iterable[Fate] = (),
+        waiting: Waiting | None = None,
     ) -> None:
         assert shown.pulling is not None
+        self._waiting = waiting or {}
         self._system, fates = shown.system, list(fates)
         order_key = self._system.order_key
         lots = [
@@ -91,8 +94,9 @@ class PullOutcomes:
         return found
 
     def arriving(self, server: str, origin: str) -> int:
-        """How many changes of the origin the server waits for now and has in the end."""
-        return self._now.changes(self._coming(server, origin))
+        """How many changes of the origin the server waits for now, and has in the end or has something later in their place."""
+        holds, counts = self._later.servers[server].holds, self._waiting.get((server, origin), {})
+        return sum(count for fates, count in counts.items() if not holds.isdisjoint(fates))
 
     def through(self, server: str, origin: str) -> list[str]:
         """Servers from which it pulls, that wait for these changes themselves, and pass them on."""

@@ -5,7 +5,8 @@ origin a, seen by s1 up to 9, by s2 up to 5        s2 lacks changes 6 and 8, of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ import numpy as np
 from workbench.engine.states import Lacked, Shown
 from workbench.rules.entries import Ranges
 from workbench.tables import Numbers
+
+Waiting = Mapping[tuple[str, str], Mapping[tuple[int, int], int]]
+"""Server and origin -> (number of a fate, number of the fate that makes it useless there) -> how many changes wait."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Fate:
     count        how many changes
     holders      servers that have them, or what came later in their place
     doubted      servers of which nothing tells whether they ever had them
+    missed       servers whose vector covers them, and that do not have them
+    replaced     servers that wait for something later in their place as well
     compared     all servers whose entries were compared: of others their vector tells
     """
 
@@ -33,6 +39,8 @@ class Fate:
     count: int
     holders: frozenset[str]
     doubted: frozenset[str]
+    missed: frozenset[str]
+    replaced: frozenset[str]
     compared: frozenset[str]
 
     def has(self, server: str, top: int) -> bool:
@@ -40,12 +48,22 @@ class Fate:
         return server in self.holders or (server not in self.compared and top >= self.last)
 
 
-class _Lacking(NamedTuple):
-    """What one server lacks: what it missed, what it waits for, and what nothing tells."""
+class Lacking(NamedTuple):
+    """What one server lacks: what it missed, what it waits for, and what nothing tells; `replacing` is about what waits."""
 
     missed: Lacked
     waits: Lacked
+    replacing: Numbers
     doubted: Lacked
+
+
+class _Key(NamedTuple):
+    origin: str
+    stretch: int
+    lacking: frozenset[str]
+    doubted: frozenset[str]
+    missed: frozenset[str]
+    replaced: frozenset[str]
 
 
 class Fates:
@@ -59,53 +77,80 @@ class Fates:
         self._tops: dict[str, Numbers] = {}
         for origin in {origin for one in seen for origin in one}:
             self._tops[origin] = np.unique([one[origin][1] for one in seen if origin in one])
-        self._found: dict[tuple[str, int, frozenset[str], frozenset[str]], tuple[int, int, int]] = {}
+        self._numbers: dict[_Key, int] = {}
+        self._ends: list[tuple[int, int, int]] = []
+        self._waiting: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
 
-    def add(self, held: Shown, lacking: Sequence[tuple[Lacked, Lacked, Lacked]]) -> None:
-        """Count these in: what each server missed, waits for, and may lack. What somebody missed is left to its verdict."""
-        rows, who, doubts, missed = list[Numbers](), list[Numbers](), list[Numbers](), list[Numbers]()
-        for number, told in enumerate(map(_Lacking._make, lacking)):
-            for one, open_, gone in (
-                (told.missed, False, True),
-                (told.waits, False, False),
-                (told.doubted, True, False),
-            ):
-                rows.append(np.stack([one.entry, one.attribute, one.time, one.origin], axis=1))
-                who.append(np.full(len(one), number))
-                doubts.append(np.full(len(one), open_))
-                missed.append(np.full(len(one), gone))
-        some, which = np.unique(np.concatenate(rows).astype(np.int64), axis=0, return_inverse=True)
-        if not len(some):
+    def add(self, held: Shown, lacking: Sequence[Lacking]) -> None:
+        """Count these in: what each server missed, waits for, and may lack."""
+        rows, who, flags = list[Numbers](), list[Numbers](), list[Numbers]()
+        for number, told in enumerate(lacking):
+            useless = told.replacing != np.arange(len(told.waits))
+            for kind, some in enumerate((told.missed, told.waits, told.doubted)):
+                rows.append(np.stack([some.entry, some.attribute, some.time, some.origin], axis=1))
+                who.append(np.full(len(some), number))
+                off = np.zeros(len(some), bool)
+                flags.append(
+                    np.stack([~off, off | (kind == 2), off | (kind == 0), useless if kind == 1 else off], axis=1)
+                )
+        changes, which = np.unique(np.concatenate(rows).astype(np.int64), axis=0, return_inverse=True)
+        if not len(changes):
             return
-        which, server, doubted = which.ravel(), np.concatenate(who), np.concatenate(doubts)
-        lacks, untold = (np.zeros((len(some), len(self._servers)), bool) for _ in range(2))
-        lacks[which, server] = True
-        untold[which[doubted], server[doubted]] = True
-        left = np.ones(len(some), bool)
-        left[which[np.concatenate(missed)]] = False
-        self._count(held, some[left], lacks[left], untold[left])
+        which, server, flag = which.ravel(), np.concatenate(who), np.concatenate(flags)
+        marks = np.zeros((len(changes), flag.shape[1], len(self._servers)), bool)
+        for kind in range(flag.shape[1]):
+            marks[which[flag[:, kind]], kind, server[flag[:, kind]]] = True
+        fate = self._count(held, changes, marks)
+        begin = 0
+        for name, told in zip(self._servers, lacking, strict=True):
+            begin += len(told.missed)
+            mine = fate[which[begin : begin + len(told.waits)]]
+            begin += len(told.waits) + len(told.doubted)
+            for origin, own, later in zip(
+                told.waits.origin.tolist(), mine.tolist(), mine[told.replacing].tolist(), strict=True
+            ):
+                self._waiting[name, held.origins[origin]][own, later] += 1
 
-    def _count(self, held: Shown, some: Numbers, lacks: Numbers, untold: Numbers) -> None:
-        for number in np.unique(some[:, 3]).tolist():
+    def _count(self, held: Shown, changes: Numbers, marks: Numbers) -> Numbers:
+        """Put the changes together; the number of the fate of each."""
+        fate = np.zeros(len(changes), np.int64)
+        for number in np.unique(changes[:, 3]).tolist():
             origin = held.origins[number]
-            mine = np.flatnonzero(some[:, 3] == number)
-            times = some[mine, 2]
-            stretch = np.searchsorted(self._tops.get(origin, np.zeros(0, np.int64)), times)
-            alike, at = np.unique(
-                np.column_stack([stretch, lacks[mine], untold[mine]]).astype(np.int64), axis=0, return_inverse=True
-            )
+            mine = np.flatnonzero(changes[:, 3] == number)
+            stretch = np.searchsorted(self._tops.get(origin, np.zeros(0, np.int64)), changes[mine, 2])
+            parts = np.column_stack([stretch, marks[mine].reshape(len(mine), -1)]).astype(np.int64)
+            alike, at = np.unique(parts, axis=0, return_inverse=True)
             for place, row in enumerate(alike):
-                of, size = times[at.ravel() == place], len(self._servers)
-                key = origin, int(row[0]), self._names(row[1 : size + 1]), self._names(row[size + 1 :])
-                count, first, last = self._found.get(key, (0, int(of[0]), int(of[0])))
-                self._found[key] = count + len(of), min(first, int(of.min())), max(last, int(of.max()))
+                of = mine[at.ravel() == place]
+                names = [self._names(part) for part in row[1:].reshape(marks.shape[1:])]
+                fate[of] = self._numbered(_Key(origin, int(row[0]), *names), changes[of, 2])
+        return fate
+
+    def _numbered(self, key: _Key, times: Numbers) -> int:
+        number = self._numbers.setdefault(key, len(self._ends))
+        if number == len(self._ends):
+            self._ends.append((0, int(times[0]), int(times[0])))
+        count, first, last = self._ends[number]
+        self._ends[number] = count + len(times), min(first, int(times.min())), max(last, int(times.max()))
+        return number
 
     def _names(self, flags: Numbers) -> frozenset[str]:
         return frozenset(name for name, flag in zip(self._servers, flags, strict=True) if flag)
 
-    def __iter__(self) -> Iterator[Fate]:
-        for (origin, _, lacking, doubted), (count, first, last) in sorted(
-            self._found.items(), key=lambda item: (item[0][0], item[1], sorted(item[0][2]))
-        ):
-            compared = frozenset(self._servers)
-            yield Fate(origin, first, last, count, compared - lacking, doubted, compared)
+    def told(self, begin: int = 0) -> tuple[list[Fate], Waiting]:
+        """All fates, in an order of their own, and what waits for which; their numbers begin with `begin`."""
+        order = sorted(
+            self._numbers.items(), key=lambda item: (item[0].origin, self._ends[item[1]], [*map(sorted, item[0][2:])])
+        )
+        place = {number: begin + at for at, (_, number) in enumerate(order)}
+        compared = frozenset(self._servers)
+        fates = []
+        for key, number in order:
+            count, first, last = self._ends[number]
+            names = (compared - key.lacking, key.doubted, key.missed, key.replaced, compared)
+            fates.append(Fate(key.origin, first, last, count, *names))
+        waiting = {
+            where: {(place[own], place[later]): count for (own, later), count in counts.items()}
+            for where, counts in self._waiting.items()
+        }
+        return fates, waiting

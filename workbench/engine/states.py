@@ -332,14 +332,16 @@ class Shown:
         return _each_once([some, more])
 
     @staticmethod
-    def newest(some: Lacked) -> Lacked:
-        """Of changes that one server lacks, the last of each attribute, and tombstones: what came before is of no use to it."""
+    def replacing(some: Lacked) -> Numbers:
+        """For each change that one server lacks, which of them makes it useless: the tombstone, or the last of the attribute."""
         dead = some.attribute < 0
-        left = np.flatnonzero(dead | ~np.isin(some.entry, some.entry[dead]))
-        order = left[np.lexsort((some.origin[left], some.time[left], some.attribute[left], some.entry[left]))]
-        entry, attribute = some.entry[order], some.attribute[order]
+        attribute = np.where(np.isin(some.entry, some.entry[dead]), -1, some.attribute)
+        order = np.lexsort((some.origin, some.time, dead, attribute, some.entry))
+        entry, attribute = some.entry[order], attribute[order]
         last = np.append((entry[1:] != entry[:-1]) | (attribute[1:] != attribute[:-1]), True)[: len(order)]
-        return some[np.sort(order[last])]
+        found = np.zeros(len(order), np.int64)
+        found[order] = order[last][np.cumsum(last) - last]
+        return found
 
     def only_at(self, server: int, seen: Mapping[int, Ranges]) -> Lacked:
         """What the server shows and none of the others, whose claims these are, claims or shows."""

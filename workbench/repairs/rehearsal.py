@@ -481,12 +481,15 @@ class _FromEntries(_Filling):
         several = len({one.generation for one in self.replicas}) > 1
         generations = {one.server: one.generation for one in self.replicas}
         for fate in self.situation.verdicts.fates.get(self.suffix, ()):
+            if fate.missed or fate.compared == fate.holders | fate.replaced:
+                continue  # what a server missed has a lot of its own; and what is replaced everywhere is of no use
             first, end = (self.system.order_key(fate.origin, time, 0) for time in (fate.first, fate.last))
             yield from (Lack(name, len(self.lots)) for name in fate.doubted)
             within = generations.get(next(iter(fate.compared), "")) if several else None
             self.lots.append(Lot(fate.origin, first, end, fate.count, within=within))
             mine = [one for one in self.replicas if not several or one.generation == within]
-            self.holders.append({x.server for x in mine if fate.has(x.server, self._top(x, fate.origin))})
+            has = {x.server for x in mine if fate.has(x.server, self._top(x, fate.origin))}
+            self.holders.append(has | (fate.replaced & {x.server for x in mine}))
         if several:
             self._waited_for()
 

@@ -143,8 +143,6 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "made_twice": "it shows the entry as made at another time than others do: one of the two was lost or set aside",
     "not_read": "the file with its entries could not be read whole: the entry may be in what is lacking",
     "duplicate_origin": "two servers make changes as this origin: one position may stand for two changes",
-    "own_lost": "it made the change, was restored to an older state, and refuses it from others",
-    "own_since": "it made the change after its files were written, or was restored since, and refuses it",
     "no_entries": "what the server's entries are was not collected",
 }
 """What each of them says, by its name. The last ones are no rules of logs: they are of servers that show states of entries and
