@@ -106,14 +106,14 @@ class Fleet:
         # One origin out of step stops the whole session, and so do own changes that the consumer does not know.
         if now.status != "Ok" or made not in now.owed or (consumer in now.owed and consumer in self.ranges(consumer)):
             return False
-        mine = [*((time, one) for time, one in self.lists[supplier] if time >= CUT), (NOW, supplier)]
+        mine = [*(cid for cid in self.lists[supplier] if cid[0] >= CUT), (NOW, supplier)]
         then = self.owed(ranges_of(mine), consumer)
         if then.lag:
             return made in then.lag
         # A mark without an entry is no change: what is forgotten of it is lacked by no newcomer.
         shown = {(0, "a"), *(cid for number, cid in self.dead.items() if number not in self.alive[supplier])}
         first, (after, _) = self.ranges(supplier)[made][0], now.owed[made]
-        return then.status != "Ok" or any(one == made and max(first, after + 1) <= time < CUT for time, one in shown)
+        return then.status != "Ok" or any(by == made and max(first, after + 1) <= time < CUT for time, by in shown)
 
 
 @pytest.mark.parametrize("seed", range(12))

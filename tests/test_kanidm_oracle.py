@@ -81,10 +81,11 @@ class Oracle:
         return found
 
     def waits(self, name: str) -> dict[Change, Any]:
-        """What it has not seen; of an origin that two servers use nothing tells which of them made what."""
+        """What it has not seen; which server made a change is not known of an origin that two use, so that one is left out."""
         node = self.nodes[name]
         doubted = node.uuid if self.shared(name) else None
-        return {one: at for one, at in self.lacks(name).items() if not covered(node, one) and one.cid[1] != doubted}
+        found = self.lacks(name).items()
+        return {change: at for change, at in found if not covered(node, change) and change.cid[1] != doubted}
 
     def comes(self, name: str, one: Change, at: Any) -> list[bool]:
         """Of each future: has the change arrived, or something that wins over it?"""
@@ -153,10 +154,10 @@ def check_pending(oracle: Oracle, found: Mapping[str, Any]) -> None:
         told[row["server"], origins[row["origin"]]] = row
     waiting = {name: oracle.waits(name) for name in oracle.nodes}
     for (name, of), row in told.items():
-        mine = {one: at for one, at in waiting[name].items() if one.cid[1] == of}
+        mine = {change: at for change, at in waiting[name].items() if change.cid[1] == of}
         if row["count"] != len(mine):
             oracle.no("pending, another count", name, of, row["count"], len(mine))
-        come = [oracle.comes(name, one, at) for one, at in mine.items()]
+        come = [oracle.comes(name, change, at) for change, at in mine.items()]
         certain = row["may_refuse"] is None and oracle.in_time
         some = [one in future.servers[name].shown() for future in oracle.futures for one in mine]
         coming = bool(row["suppliers"] or row.get("through"))
@@ -167,7 +168,7 @@ def check_pending(oracle: Oracle, found: Mapping[str, Any]) -> None:
         if not coming and any(some):
             oracle.no("nobody would send it, and it comes", name, of, row, sum(some))
     for name, waits in waiting.items():
-        for of in {one.cid[1] for one in waits}:
+        for of in {change.cid[1] for change in waits}:
             if (name, of) not in told:
                 oracle.no("waits, and is not told", name, of)
 
@@ -353,6 +354,10 @@ def thrown_away(before: World, after: World) -> set[Change]:
     """What nobody shows any more, and nothing came in its place."""
     at = {one: node.entries[one.entry].at for node in before.servers.values() for one in node.shown()}
     gone = held_by_any(before) - held_by_any(after)
+    stay = {number for node in after.servers.values() for number in node.entries}
+    gone = {
+        change for change in gone if change.attribute or change.entry in stay
+    }  # else a tombstone of use to no server
     return {one for one in gone if not any(node.settles(one, at[one]) for node in after.servers.values())}
 
 
@@ -375,6 +380,8 @@ def check_plan(oracle: Oracle, found: Mapping[str, Any], made: Plan) -> None:
             after.settle()
             lost = thrown_away(world, after)
             moot = sum(deleted(oracle, one.entry) for one in held_by_any(world) if one.attribute)
+            alive = {n for x in world.servers.values() for n, state in x.entries.items() if isinstance(state, Live)}
+            moot += sum(change.attribute is None and change.entry not in alive for change in held_by_any(world))
             if not len(lost) <= course.lost <= len(lost) + moot:
                 oracle.no("loses something else", need, course.way, course.lost, len(lost), lost)
             if course.chosen:
@@ -396,13 +403,16 @@ def _last_ones(found: Mapping[Change, Any]) -> dict[Change, Any]:
 
 def _restored(oracle: Oracle, found: Mapping[str, Any], course: Course, before: World, after: World) -> None:
     came = [
-        one
+        (name, change)
         for name in oracle.nodes
-        for one, at in _last_ones(oracle.lacks(name, before)).items()
-        if after.servers[name].settles(one, at) and not _doubted(oracle, found, name, one)
+        for change, at in _last_ones(oracle.lacks(name, before)).items()
+        if after.servers[name].settles(change, at) and not _doubted(oracle, found, name, change)
     ]
     moot = sum(deleted(oracle, one.entry) for name in oracle.nodes for one in oracle.lacks(name) if one.attribute)
-    if not len(came) <= course.restored <= len(came) + moot:
+    # A server that may refuse what it is sent, or not, may get that without the repair.
+    since = {name for name in oracle.nodes if any(oracle.may_have_lived_on(name, x.name) for x in oracle.alike(name))}
+    sure = [change for name, change in came if name not in since or covered(oracle.nodes[name], change)]
+    if not len(sure) <= course.restored <= len(came) + moot:
         oracle.no("restores something else", course.need, course.way, course.restored, len(came), came)
 
 
@@ -433,20 +443,26 @@ def contradictions(seed: int, folder: Path) -> list[str]:
     return oracle.wrong
 
 
-@pytest.mark.parametrize("seed", range(25))
+MENDED = (119, 134, 158, 196, 249, 280, 299)
+"""Fleets of which something was said that did not come true."""
+
+
+@pytest.mark.parametrize("seed", [*range(25), *MENDED])
 def test_what_is_said_of_a_fleet_comes_true(seed: int, tmp_path: Path) -> None:
     assert contradictions(seed, tmp_path) == []
 
 
-OPEN = {119, 134, 158, 196, 224, 230, 280}
-"""Fleets of which something is still said that does not come true: what plans count where several domains, clones or a deletion
-under way meet; a supplier that could, of which the consumer refuses; a deletion that a clone lacks."""
+OPEN = {
+    224: "two servers deleted an entry: what is unknown of the first deletion hides that the second one was missed",
+    230: "a change that a later one replaces is not counted where a refresh throws the later one away before it",
+}
+"""Fleets of which something is still said that does not come true, and what."""
 
 
 @pytest.mark.slow
 def test_what_is_said_of_many_fleets_comes_true(tmp_path: Path) -> None:
     wrong = {seed: found for seed in range(300) if (found := contradictions(seed, tmp_path / str(seed)))}
-    assert wrong.keys() <= OPEN, wrong
+    assert wrong.keys() == OPEN.keys(), wrong
 
 
 def test_the_fleets_are_answered_in_every_way_there_is() -> None:

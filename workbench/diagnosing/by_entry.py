@@ -411,6 +411,7 @@ class _Compared:
         told, waiting = fates.told(len(known))
         known.extend(told)
         self.waiting.update(waiting)
+        self.found.unsure.setdefault(self.suffix, {}).update(fates.unsure)
 
     def _compare_some(
         self,

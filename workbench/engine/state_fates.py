@@ -19,6 +19,9 @@ from workbench.tables import Numbers
 Waiting = Mapping[tuple[str, str], Mapping[tuple[int, int], int]]
 """Server and origin -> (number of a fate, number of the fate that makes it useless there) -> how many changes wait."""
 
+Unsure = dict[tuple[str, int, str, str | None], frozenset[str]]
+"""Origin, time, entry, attribute of a change that some server missed -> other servers that may have it or not."""
+
 
 @dataclass(frozen=True)
 class Fate:
@@ -49,7 +52,7 @@ class Fate:
 
 
 class Lacking(NamedTuple):
-    """What one server lacks: what it missed, what it waits for, and what nothing tells; `replacing` is about what waits."""
+    """What one server misses, waits for, and may have all the same. `replacing`: of what waits, which change makes it useless."""
 
     missed: Lacked
     waits: Lacked
@@ -80,6 +83,7 @@ class Fates:
         self._numbers: dict[_Key, int] = {}
         self._ends: list[tuple[int, int, int]] = []
         self._waiting: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
+        self.unsure: Unsure = {}
 
     def add(self, held: Shown, lacking: Sequence[Lacking]) -> None:
         """Count these in: what each server missed, waits for, and may lack."""
@@ -101,15 +105,19 @@ class Fates:
         for kind in range(flag.shape[1]):
             marks[which[flag[:, kind]], kind, server[flag[:, kind]]] = True
         fate = self._count(held, changes, marks)
+        for number in np.flatnonzero(marks[:, 1].any(1) & marks[:, 2].any(1)).tolist():
+            entry, attribute, time, origin = changes[number].tolist()
+            of = None if attribute < 0 else held.attributes[attribute]
+            self.unsure[held.origins[origin], time, held.entries[entry], of] = self._names(marks[number, 1])
         begin = 0
         for name, told in zip(self._servers, lacking, strict=True):
             begin += len(told.missed)
             mine = fate[which[begin : begin + len(told.waits)]]
             begin += len(told.waits) + len(told.doubted)
-            for origin, own, later in zip(
-                told.waits.origin.tolist(), mine.tolist(), mine[told.replacing].tolist(), strict=True
-            ):
-                self._waiting[name, held.origins[origin]][own, later] += 1
+            parts = np.column_stack([told.waits.origin, mine, mine[told.replacing]]).astype(np.int64)
+            alike, counts = np.unique(parts, axis=0, return_counts=True)
+            for (origin, own, later), count in zip(alike.tolist(), counts.tolist(), strict=True):
+                self._waiting[name, held.origins[origin]][own, later] += count
 
     def _count(self, held: Shown, changes: Numbers, marks: Numbers) -> Numbers:
         """Put the changes together; the number of the fate of each."""

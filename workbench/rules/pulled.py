@@ -6,8 +6,10 @@ brings: only all data of another server do.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from uuid import NAMESPACE_OID, uuid5
 
 from workbench.rules.entries import Answer, Peer, Pulling
 from workbench.rules.mending import Lack, Link, Model, Server, initialise
@@ -23,6 +25,7 @@ class PullModel(Model):
     time_of  position -> its time
     order_key (origin, time) -> a position
     doubted   of what a server does not hold, that of which nothing tells whether it ever did: no lack is made of it
+    shared    origins that two servers used, even if one of these goes on as another origin since
     """
 
     pulling: Pulling
@@ -30,6 +33,12 @@ class PullModel(Model):
     time_of: Callable[[str], int]
     order_key: Callable[[str, int], str]
     doubted: frozenset[Lack] = frozenset()
+    shared: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        used = Counter(server.origin for server in self.servers.values() if server.origin is not None)
+        self.shared |= {origin for origin, count in used.items() if count > 1}
 
     def _lacks(self) -> Iterator[Lack]:
         return (lack for lack in super()._lacks() if lack not in self.doubted)
@@ -53,8 +62,7 @@ class PullModel(Model):
             if span.min and span.max
         }
         now = max(self.now[server.name], self.now.get(server.source or "", 0))
-        shared = sum(one.origin == server.origin for one in self.servers.values()) > 1
-        return Peer(server.generation, ranges, now, server.origin, shared)
+        return Peer(server.generation, ranges, now, server.origin, server.origin in self.shared)
 
     def stuck(self, link: Link) -> Answer | None:
         """The answer over a link that runs and can bring nothing, not now and not later; None: it can."""
@@ -66,6 +74,13 @@ class PullModel(Model):
         """True if the consumer takes all data anew by itself. Where both sides would, nobody knows whose data stay."""
         both = any((x.supplier, x.consumer, x.automatic) == (link.consumer, link.supplier, True) for x in self.links)
         return link.automatic and (answer.replaces or (answer.unrelated and not both))
+
+    def filled(self, source: Server, server: Server) -> None:
+        """It goes on as another origin, and claims of the others what its source still shows."""
+        cut = self._peer(source).now - self.pulling.remember
+        server.vector = {of: span for of, span in server.vector.items() if span.max and self.time_of(span.max) >= cut}
+        if server.origin is not None:
+            server.origin = str(uuid5(NAMESPACE_OID, server.origin))
 
     def session(self, link: Link) -> bool:
         """The consumer pulls, and takes what is owed to it."""

@@ -21,7 +21,7 @@ from workbench.model import (
     first_few,
     step,
 )
-from workbench.rules.entries import Ranges
+from workbench.rules.entries import TURNED_DOWN, Ranges
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
@@ -101,7 +101,8 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
     for consumer, suffix, rows in _of_links(situation, REFRESH, "consumer"):
         suppliers = [row["supplier"] for row in rows]
         of = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (consumer, suffix)]
-        others = sorted(row["supplier"] for row in of if row["decision"] == OK)
+        turned_down = {row["supplier"] for row in of if any(reason["rule"] == TURNED_DOWN for reason in row["reasons"])}
+        others = sorted(row["supplier"] for row in of if row["decision"] == OK and row["supplier"] not in turned_down)
         behind = max(nanoseconds(first) - nanoseconds(last) for row in rows for first, last in row["lag"].values())
         also = f"; {', '.join(others)} still could" if others else ""
         anew = _taken_anew(situation, consumer, suffix, suppliers)
