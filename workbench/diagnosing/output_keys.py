@@ -137,7 +137,8 @@ KEYS: Mapping[str, str] = {
     "pending[].count": "how many are known from any evidence",
     "pending[].first": "the first",
     "pending[].last": "the last",
-    "pending[].available": "how many of them are still in a supplier's present log",
+    "pending[].available": "how many of them are still in a supplier's present log; where servers pull, how many arrive over "
+    "links that run, or have something later in their place that arrives",
     "pending[].gone": "how many of them no collected log has, although the logs reach that far",
     "pending[].unread_log": "true: a log that was not collected, of a server that has seen them, may have some of `gone`",
     "pending[].may_refuse": "why the server may refuse what is sent: own_since (others have own changes of it that are younger "

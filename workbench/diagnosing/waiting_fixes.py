@@ -116,7 +116,7 @@ def _without_anchor(situation: Situation, row: Row) -> list[str]:
 
 
 def _turned_down(pair: Row) -> bool:
-    return any(one["rule"] == TURNED_DOWN for one in pair.get("reasons", ()))
+    return any(reason["rule"] == TURNED_DOWN for reason in pair.get("reasons", ()))
 
 
 def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
@@ -135,7 +135,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"no session and no initialisation brings what no server holds; only the log of {maker} tells of {it}",
         )
     pairs, above = [one for one in situation.pairs if one["suffix"] == suffix], situation.linked.above
-    if any(one["consumer"] == server and row["origin"] in one["to_send"] and _turned_down(one) for one in pairs):
+    if any(pair["consumer"] == server and row["origin"] in pair["to_send"] and _turned_down(pair) for pair in pairs):
         replica = situation.replica(server, suffix)
         code = "DUPLICATE_ORIGIN" if replica and is_shared(situation.topology, replica) else "ROLLED_BACK"
         return step(
