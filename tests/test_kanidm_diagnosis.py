@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from kanidm_samples import DAY, DOMAIN, Cid, Entry, backup, collected, entry_id, origin, text_of
 
 from workbench import Case, Problem
+from workbench.cli import main
 from workbench.diagnosing.by_entry import verdicts_by_entry
 from workbench.diagnosing.codes import codes_of
 from workbench.diagnosing.diagnosis import diagnose
@@ -321,6 +323,10 @@ def test_what_a_restored_server_refuses_nobody_would_send_it(tmp_path: Path) -> 
     found = of(folder, case=tmp_path / "case")
     (one,) = found["pending"]
     assert (one["server"], one["count"], one["suppliers"]) == ("B", 1, [])
+    (told,) = (one for one in found["findings"] if one["code"] == "ROLLED_BACK")
+    assert "entries of other servers still show 1 change of these" in told["summary"]
+    (waits,) = (finding for finding in found["findings"] if finding["code"] == "PENDING_CHANGES")
+    assert waits["fix"][0]["repair"] == "do what ROLLED_BACK says of B"
     there, back = pair(found, "A", "B"), pair(found, "B", "A")
     assert there["decision"] == "Ok" and (decision_words(there), decision_words(back)) == ("REFUSED", "OK")
 
@@ -418,3 +424,37 @@ def test_digests_that_hide_a_loss_are_found_out(spark: Any, tmp_path: Path) -> N
     assert diagnose(made)["missing"] == [], "the digests are believed: that is what makes them fast"
     with pytest.raises(Problem, match=r"disagree on what C\.json\.gz lacks of origin"):
         diagnose(made, spark=spark)
+
+
+def test_the_suffix_of_a_server_is_its_domain_where_it_is_known(tmp_path: Path) -> None:
+    other = DOMAIN.replace("e8", "aa")
+    silent = backup("c", 200, RUV, BASE)
+    del silent["db_d_uuid"]
+    folder = collected(tmp_path / "in", backup("a", 200, RUV, BASE), backup("b", 200, RUV, BASE, other), silent)
+    run = CliRunner().invoke(main, ["diagnose", str(folder), "--json", "-"])
+    servers = json.loads(run.stdout)["servers"]
+    assert {one["name"]: one["suffix"] for one in servers} == {"A": DOMAIN, "B": other, "C": None}
+
+
+def test_a_change_that_a_later_one_replaces_is_waited_for_too(tmp_path: Path) -> None:
+    ruv: list[Cid] = [(0, "a"), (0, "b"), (0, "c")]
+
+    def at(name: str, *last: Cid) -> dict[str, Any]:
+        return backup(name, 300, [*ruv, *last], {1: Entry((0, "a"), {"mail": (*last, (0, "a"))[0]})})
+
+    folder = collected(tmp_path / "in", at("a", (50, "a")), at("b", (70, "b")), at("c"))
+    found = of(folder, case=tmp_path / "case")
+    told = {(row["server"], row["origin"]): (row["count"], row["available"]) for row in found["pending"]}
+    assert told == {("A", origin("b")): (1, 1), ("C", origin("a")): (1, 1), ("C", origin("b")): (1, 1)}
+
+
+def test_own_changes_that_are_younger_than_the_files_are_not_called_on_their_way(tmp_path: Path) -> None:
+    base: dict[int, Entry] = {1: Entry((0, "a"), {"mail": (0, "a")})}
+    ruv: list[Cid] = [(0, "a"), (0, "b")]
+    later = {**base, 2: Entry((100, "b"), {"mail": (100, "b")})}
+    folder = collected(tmp_path / "in", backup("a", 300, [*ruv, (100, "b")], later), backup("b", 90, ruv, base))
+    (waits,) = of(folder, case=tmp_path / "case")["findings"]
+    assert waits["summary"].endswith(
+        "A would send them; B made them after its files were written, or was restored and refuses them"
+    )
+    assert waits["fix"][0]["repair"] == "collect B once more"

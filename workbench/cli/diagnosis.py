@@ -144,6 +144,7 @@ def diagnose(
     and it does not go far enough.
     """
     from workbench.diagnosing.diagnosis import diagnose as diagnosed
+    from workbench.diagnosing.diagnosis import naming_domains
     from workbench.diagnosing.diagnosis_text import diagnosis_text
     from workbench.runs.checks import FINDINGS, INCONCLUSIVE, outcome_of
 
@@ -156,7 +157,7 @@ def diagnose(
             spark = spark_session(master)
         found = diagnosed(case, rules, spark, as_of=as_of, servers=servers, origins=origins, limit=limit)
         if json_to:
-            give(json.dumps(found, indent=1) + "\n", json_to)
+            give(json.dumps(naming_domains(found), indent=1) + "\n", json_to)
         if csv_to:
             give(_as_csv(found), csv_to)
         if "-" not in (json_to, csv_to):

@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
+from workbench.diagnosing.pull_outcomes import PullOutcomes
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.diagnosing.waiting import who_would_send
 from workbench.engine.rows import rows_where
+from workbench.engine.state_fates import Fates, Lacking
 from workbench.engine.states import (
     LOOKED_AT,
     WHYS,
@@ -32,7 +34,7 @@ from workbench.engine.states import (
 from workbench.engine.states_lacked import Claimant, Sums, add_to, summed
 from workbench.fleet.topology import Replica, Topology
 from workbench.model import Problem
-from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
+from workbench.rules.entries import MAY_TURN_DOWN, NO_ENTRIES, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, SAYS, UNKNOWN, Verdict
 from workbench.systems import format_with
 
@@ -44,6 +46,9 @@ CHANGE_STATE = "change_state"
 
 LACKS = "state_lacks"
 """The rule by which a change is missing (`workbench.rules.verdicts`)."""
+
+OWN_SINCE, OF_TWO = "own_since", "duplicate_origin"
+"""Why a server may refuse what is sent: others have own changes of it younger than its files, or another one uses its origin."""
 
 _UNTOLD = "the states of entries do not tell how a change was missed"
 
@@ -57,7 +62,8 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
     if rules is not None and rules not in pulling.answers:
         raise Problem(f"there is no rule set {rules}", "", f"the rule sets are {', '.join(pulling.answers)}")
     chosen = rules or next(iter(pulling.answers))
-    peers = {(one.server, one.suffix): _peer(case, shown, one) for one in shown.replicas if one.claims}
+    claiming = [one for one in shown.replicas if one.claims]
+    peers = {(one.server, one.suffix): peer_of(case, shown, one) for one in claiming}
     rows = []
     for supplier, consumer, link in shown.pairs():
         ends = peers[supplier.server, supplier.suffix], peers[consumer.server, consumer.suffix]
@@ -74,8 +80,10 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
     return rows
 
 
-def _peer(case: Case, shown: Topology, replica: Replica) -> Peer:
-    return Peer(replica.generation, ranges_of(shown, replica), now_at(case, shown, replica), replica.origin)
+def is_shared(shown: Topology, replica: Replica) -> bool:
+    """True if another server makes changes as the same origin."""
+    mine = (replica.suffix, replica.origin)
+    return replica.origin is not None and sum((one.suffix, one.origin) == mine for one in shown.replicas) > 1
 
 
 def now_at(case: Case, shown: Topology, replica: Replica) -> int:
@@ -144,7 +152,8 @@ def _count(case: Case, shown: Topology, rows: Sequence[dict[str, Any]]) -> None:
     order_key, show = shown.system.order_key, shown.system.show
     for (server, suffix), asked in of_supplier.items():
         replica = next(one for one in shown.replicas if (one.server, one.suffix) == (server, suffix))
-        found = {one: counted_between(case, states_of(case, shown, replica), *one) for one in asked}
+        states, ranges = states_of(case, shown, replica), ranges_of(shown, replica)
+        found = {one: counted_between(case, states, *one, ranges[one[0]][0]) for one in asked}
         for row in rows:
             if (row["supplier"], row["suffix"]) == (server, suffix):
                 for one in (row, *row["others"].values()):
@@ -162,18 +171,43 @@ def _count(case: Case, shown: Topology, rows: Sequence[dict[str, Any]]) -> None:
                     }
 
 
-def counted_between(case: Case, one: Input | None, origin: str, after: int, upto: int) -> tuple[int, int, int]:
-    """How many last changes of attributes, and tombstones, a file shows behind a time up to another; the first and the last."""
+def counted_between(
+    case: Case, one: Input | None, origin: str, after: int, upto: int, listed: int = 0
+) -> tuple[int, int, int]:
+    """How many last changes of attributes, and tombstones, a file shows behind a time up to another; the first and the last.
+
+    listed  the first time that the vector lists of the origin: entries changed before it only are found by nothing, and not sent
+    """
     found = []
-    where = (pc.field("origin") == origin) & (pc.field("hi") > after) & (pc.field("hi") <= upto)
-    for part in case.parts("states", one) if one else ():
-        times = rows_where([part], ["hi"], where & (pc.field("kind") != "created"))["hi"]
-        if len(times):
-            ends = pc.min_max(times).as_py()
-            found.append((len(times), ends["min"], ends["max"]))
+    for times in sent_times(case, one, origin, after, upto, listed):
+        ends = pc.min_max(times).as_py()
+        found.append((len(times), ends["min"], ends["max"]))
     if not found:
         return 0, 0, 0
     return sum(one[0] for one in found), min(one[1] for one in found), max(one[2] for one in found)
+
+
+def sent_times(
+    case: Case, one: Input | None, origin: str, after: int, upto: int, listed: int = 0
+) -> Iterator[pa.ChunkedArray]:
+    """The times of these changes, by part of the file."""
+    where = (pc.field("origin") == origin) & (pc.field("hi") > after) & (pc.field("hi") <= upto)
+    where &= pc.field("kind") != "created"
+    for part in case.parts("states", one) if one else ():
+        times = rows_where([part], ["hi"], where)["hi"]
+        if len(times) and after < listed and pc.min(times).as_py() < listed:
+            rows = rows_where([part], ["entry", "hi"], where)
+            names = rows["entry"].cast(pa.string())
+            fresh = pc.unique(names.filter(pc.greater_equal(rows["hi"], listed)))
+            times = rows["hi"].filter(pc.is_in(names, fresh))
+        if len(times):
+            yield times
+
+
+def peer_of(case: Case, shown: Topology, replica: Replica) -> Peer:
+    """A server as one side of a pull."""
+    ranges, now = ranges_of(shown, replica), now_at(case, shown, replica)
+    return Peer(replica.generation, ranges, now, replica.origin, is_shared(shown, replica))
 
 
 def states_of(case: Case, shown: Topology, replica: Replica, table: str = "states") -> Input | None:
@@ -246,6 +280,8 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
                 verdict = (UNKNOWN, why, SAYS[why]) if why else (MISSING, LACKS, SAYS[LACKS])
             elif held.shows(number, time, origin):
                 verdict = PRESENT, "in_state", SAYS["in_state"]
+            elif not covered and origin == replica.origin and is_shared(shown, replica):
+                verdict = UNKNOWN, OF_TWO, SAYS[OF_TWO]
             elif not covered:
                 verdict = PENDING, "not_covered", NOT_COVERED
             else:
@@ -306,7 +342,10 @@ class _Compared:
         self.check = check
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
         self.replicas = [one for one in shown.replicas if one.suffix == suffix and one.claims]
-        self.pending, self.untold = _Spans(), {why: _Spans() for why in WHYS if why}
+        self.pending, self.untold = _Spans(), {why: _Spans() for why in (*WHYS, OF_TWO) if why}
+        self.now = {one.server: now_at(case, shown, one) for one in self.replicas}
+        self.outcomes = PullOutcomes(shown, self.replicas, self.now, self.pairs)
+        self.waiting: dict[tuple[str, str], Mapping[tuple[int, int], int]] = {}
 
     def judge(self) -> None:
         """Everything about the suffix."""
@@ -324,12 +363,28 @@ class _Compared:
         for why, spans in self.untold.items():
             for (server, origin), (count, first, last) in sorted(spans.items()):
                 self._unknown(server, origin, first, last, count, why)
+        self._tell_pending()
+
+    def _tell_pending(self) -> None:
+        """What waits, with what of it the links that run will bring, at once or through others that wait for it too."""
+        fates = self.found.fates.get(self.suffix, ())
+        outcomes = PullOutcomes(self.shown, self.replicas, self.now, self.pairs, fates, self.waiting)
         for (server, origin), (count, first, last) in sorted(self.pending.items()):
             about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
-            self.found.pending.append(
-                {**about, "available": count, "suppliers": who_would_send(self.pairs, server, origin)}
-            )
+            suppliers = who_would_send(self.pairs, server, origin)
+            through = [] if suppliers else outcomes.through(server, origin)
+            come = min(count, outcomes.arriving(server, origin)) if suppliers or through else count
+            may_refuse = self._may_refuse(server) if suppliers or through else None
+            how = {"suppliers": suppliers, "through": through, "may_refuse": may_refuse}
+            self.found.pending.append({**about, "available": come, **how})
+
+    def _may_refuse(self, server: str) -> str | None:
+        """Why nobody can tell whether the server takes what it is sent."""
+        if any(one.server == server and is_shared(self.shown, one) for one in self.replicas):
+            return OF_TWO
+        mine = (row for row in self.pairs if row["consumer"] == server)
+        return OWN_SINCE if any(rule["rule"] == MAY_TURN_DOWN for row in mine for rule in row["reasons"]) else None
 
     def _unknown(self, server: str, origin: str, first: int, last: int, count: int | None, why: str) -> None:
         row = {"server": server, "suffix": self.suffix, "origin": origin}
@@ -347,34 +402,56 @@ class _Compared:
         forgotten = [now_at(self.case, self.shown, replica) - remember for replica, _ in servers]
         if self.check:
             self.check.begin(servers, seen, forgotten)
+        fates = Fates([one.server for one, _ in servers], seen)
         states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
         for buckets in held_together(differing(digests), LOOKED_AT):
             for numbers in held_together(unlike(states, buckets)):
-                self._compare_some(servers, seen, forgotten, states_in(states, numbers))
+                self._compare_some(servers, seen, forgotten, states_in(states, numbers), fates)
+        known = self.found.fates.setdefault(self.suffix, [])
+        told, waiting = fates.told(len(known))
+        known.extend(told)
+        self.waiting.update(waiting)
+        self.found.unsure.setdefault(self.suffix, {}).update(fates.unsure)
 
     def _compare_some(
-        self, servers: Sequence[tuple[Replica, Input]], seen: Sequence[Ranges], forgotten: Sequence[int], held: Shown
+        self,
+        servers: Sequence[tuple[Replica, Input]],
+        seen: Sequence[Ranges],
+        forgotten: Sequence[int],
+        held: Shown,
+        fates: Fates,
     ) -> None:
+        lacking = []
         for number, (replica, shows) in enumerate(servers):
             lacked = held.lacked_by(number, seen[number], forgotten[number], shows.whole)
             if self.check:
                 self.check.add(number, held, lacked)
             self._missing(servers, held, replica, lacked[lacked.why == 0])
-            for why, spans in enumerate(self.untold.values(), 1):
-                spans.add(replica.server, held, lacked[lacked.why == why])
-            self.pending.add(replica.server, held, held.pending_at(number, seen[number], forgotten[number]))
+            for why, name in enumerate(WHYS[1:], 1):
+                self.untold[name].add(replica.server, held, lacked[lacked.why == why])
+            waits = held.pending_at(number, seen[number], forgotten[number])
+            doubted = lacked[lacked.why > 0]
+            if is_shared(self.shown, replica):  # of its own origin nothing tells which server made them
+                own = np.array([origin == replica.origin for origin in held.origins] or [False])[waits.origin]
+                self.untold[OF_TWO].add(replica.server, held, waits[own])
+                waits, doubted = waits[~own], held.together(doubted, waits[own])
+            self.pending.add(replica.server, held, waits)
+            lacking.append(Lacking(lacked[lacked.why == 0], waits, held.replacing(waits), doubted))
             delivers = any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server)
-            if not delivers or self._unasked(replica.server):
+            if not (delivers and self._may_be_asked(replica.server)):
                 others = {at: ranges for at, ranges in enumerate(seen) if at != number}
                 self._stranded(servers, held, replica, held.only_at(number, others))
+        fates.add(held, lacking)
         self._made_twice(servers, held, forgotten)
 
-    def _unasked(self, server: str) -> bool:
-        """True if nobody asks the server for anything: all servers tell their links, and none that may run leads away from it."""
+    def _may_be_asked(self, server: str) -> bool:
+        """True if a server may pull from this one that is not known to: not all tell their links, or it was not collected."""
         here = (one for one in self.case.inputs if one.kind and one.snapshot == self.shown.snapshot)
         telling = {one.server for one in here if format_with(one.kind).tells_links}
+        names = {one.server for one in self.replicas}
         mine = (one for one in self.shown.links if (one.supplier, one.suffix) == (server, self.suffix))
-        return all(one.server in telling for one in self.replicas) and all(one.enabled is False for one in mine)
+        away = any(one.consumer not in names and one.enabled is not False for one in mine)
+        return away or (bool(self.shown.links) and not names <= telling)
 
     def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
         self.found.totals["missing"] += len(lacked)
@@ -392,6 +469,10 @@ class _Compared:
             self.found.missing.append({**row, "held_by": names, **proof})
 
     def _stranded(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, some: Lacked) -> None:
+        """Of what only this server has seen, that which no other one will have seen once nothing moves any more."""
+        spread = self.outcomes.spreading(replica.server)
+        ends = np.array([spread.get(origin, -1) for origin in held.origins] or [-1], np.int64)
+        some = some[some.time > ends[some.origin]]
         self.found.totals["stranded"] += len(some)
         some = some[: max(0, self.limit - len(self.found.stranded))]
         self.found.stranded.extend(self._rows(servers, held, replica, some))

@@ -44,6 +44,7 @@ from workbench.fleet.timeline import Timeline
 from workbench.fleet.topology import VECTOR, Link, Replica, Topology, topology
 from workbench.model import SEVERITIES, Finding, Problem, counted
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, Talk, plan
+from workbench.systems import system_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -466,6 +467,13 @@ class PlannedSession:
         return pa.array(outcome, pa.string())
 
 
+def naming_domains(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The same diagnosis with the domain as the suffix of each server, where servers pull and no file names a suffix."""
+    if not found["case"]["system"] or system_named(found["case"]["system"]).pulling is None:
+        return dict(found)
+    return {**found, "servers": [{**one, "suffix": one["suffix"] or one["generation"]} for one in found["servers"]]}
+
+
 def _server(shown: Topology, replica: Replica, judged: Verdicts) -> dict[str, Any]:
     logged = judged.tiers.logs.log(replica.server) if judged.tiers else None
     seen = replica.log.facts.get("by_origin", {}) if replica.log else {}
@@ -475,6 +483,7 @@ def _server(shown: Topology, replica: Replica, judged: Verdicts) -> dict[str, An
         "name": replica.server,
         "origin": replica.origin,
         "suffix": replica.suffix,
+        "generation": replica.generation,
         "vector": {
             origin: {"min": span.min and show(span.min), "max": span.max and show(span.max)}
             for origin, span in sorted(vector.items())

@@ -2,7 +2,8 @@
 
 Where servers remember what they have seen for some time and then forget it, nobody asks whether somebody still needs it. The
 floor of an origin is the last position that every server has: what is listed below it nobody can ask for any more. What a
-server forgets by age may lie above the floor; then it goes although somebody has not seen it.
+server forgets by age may lie above the floor; then it goes although somebody has not seen it. Whether that server could be
+supplied before the purge and not behind it is answered by the comparison of ranges itself, as the purge leaves them.
 
 A server of which nothing was collected may stand lower than all others, so that no floor is certain (`unsure`).
 """
@@ -21,14 +22,14 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
-from workbench.diagnosing.by_entry import now_at, ranges_of, states_of
+from workbench.diagnosing.by_entry import now_at, peer_of, ranges_of, sent_times, states_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import rows_of
 from workbench.engine.states import DELETED
 from workbench.fleet.topology import Replica, Topology, not_collected
 from workbench.model import ITEMS_SHOWN
-from workbench.rules.entries import Ranges
+from workbench.rules.entries import Answer, Peer, Ranges
 from workbench.tables import Numbers
 
 OF_NO_SERVER, MAY_HAVE_FORGOTTEN, OF_ANY_DATA = "of_no_server", "may_have_forgotten", "of_any_data"
@@ -45,7 +46,7 @@ class Floors:
     tombstones: list[dict[str, Any]] = field(default_factory=list)
 
 
-def floors_of(case: Case, shown: Topology, judged: Verdicts) -> Floors:
+def floors_of(case: Case, shown: Topology, judged: Verdicts, pairs: Sequence[Mapping[str, Any]]) -> Floors:
     """What all servers have seen in the snapshot, and what each of them may forget, and will."""
     found = Floors()
     if shown.pulling is None:
@@ -58,7 +59,7 @@ def floors_of(case: Case, shown: Topology, judged: Verdicts) -> Floors:
         not_told = [(row["server"], row["why"]) for row in open_ if row["suffix"] in (None, suffix)]
         for generation, replicas, silent in _groups(claiming):
             strange = [(name, OF_ANY_DATA) for name in silent]
-            group = _Group(case, shown, replicas, [*not_told, *strange], judged)
+            group = _Group(case, shown, replicas, [*not_told, *strange], judged, pairs)
             about = {"suffix": suffix, "generation": generation}
             found.floors.extend(about | row for row in group.floors())
             found.tombstones.extend(about | row for row in group.tombstones())
@@ -100,6 +101,7 @@ class _Group:
     replicas: Sequence[Replica]
     not_told: Sequence[tuple[str, str]]
     judged: Verdicts
+    pairs: Sequence[Mapping[str, Any]]
 
     @cached_property
     def servers(self) -> list[_Server]:
@@ -156,6 +158,7 @@ class _Group:
     def floors(self) -> Iterator[dict[str, Any]]:
         """One row for each origin."""
         lists = {one.name: self._listed(one) for one in self.servers}
+        behind = {one.name: self._left_behind(one, lists[one.name] or {}) for one in self.servers}
         for origin in self.origins:
             seen = self.seen(origin)
             floor, highest = min(seen.values()), self.last(origin)
@@ -169,8 +172,9 @@ class _Group:
                 "certain": not unsure,
                 "unsure": unsure,
                 "servers": [
-                    self._row(one, origin, seen, None if (tallies := lists[one.name]) is None else tallies.get(origin))
+                    self._row(one, origin, None if (tallies := lists[one.name]) is None else tallies.get(origin))
                     | {"safe": self._safe(tallies, origin, not unsure)}
+                    | {"leaves_behind": sorted(behind[one.name].get(origin, ()))}
                     for one in self.servers
                 ],
             }
@@ -179,7 +183,50 @@ class _Group:
         below = None if tallies is None else tallies[origin].below if origin in tallies else 0
         return below if certain or below == 0 else None
 
-    def _row(self, one: _Server, origin: str, seen: Mapping[str, int], tally: _Tally | None) -> dict[str, Any]:
+    def _left_behind(self, one: _Server, tallies: Mapping[str, _Tally]) -> dict[str, list[str]]:
+        """Origin -> whom the server can supply with changes of it now and not behind its purge, for what it forgets of it.
+
+        A consumer that lags behind one origin gets nothing of the others either: it is named with the one it lags behind.
+        """
+        pulling = self.shown.pulling
+        assert pulling is not None
+        ask, now = next(iter(pulling.answers.values())), peer_of(self.case, self.shown, one.replica)
+        ranges = {
+            origin: (tally.stays, one.ranges[origin][1]) for origin, tally in tallies.items() if tally.stays is not None
+        }
+        if one.replica.origin is not None:  # a purge begins with a mark of the server's own
+            ranges[one.replica.origin] = ranges.get(one.replica.origin, (now.now, now.now))[0], now.now
+        others = {other.name: peer_of(self.case, self.shown, other.replica) for other in self.servers}
+        found: dict[str, list[str]] = {}
+        for row in self.pairs:
+            other = others.get(row["consumer"])
+            if row["supplier"] != one.name or other is None or not row["delivers"]:
+                continue
+            then = ask(now._replace(ranges=ranges), other)
+            for origin in row["owed"].keys() & tallies.keys():
+                if then.lag:
+                    behind = origin in then.lag
+                else:
+                    behind = not then.owed or bool(self._not_sent(one, other, origin, ranges, then))
+                if behind:
+                    found.setdefault(origin, []).append(row["consumer"])
+        return found
+
+    def _not_sent(self, one: _Server, other: Peer, origin: str, ranges: Ranges, then: Answer) -> set[int]:
+        """The times of changes that would be sent now, and are not by the answer behind the purge."""
+        after = other.ranges.get(origin, (0, 0))[1]
+        sends = then.supplies and origin in then.owed
+        if sends and after >= one.cut:
+            return set()
+        states, (first, last) = states_of(self.case, self.shown, one.replica), one.ranges[origin]
+
+        def times(listed: int) -> set[int]:
+            some = sent_times(self.case, states, origin, after, last, listed)
+            return {time for times in some for time in pc.unique(times).to_pylist()}
+
+        return times(first) - (times(ranges[origin][0]) if sends else set())
+
+    def _row(self, one: _Server, origin: str, tally: _Tally | None) -> dict[str, Any]:
         first, last = one.ranges.get(origin, (None, None))
         ends = {
             name: None if at is None else self.position(at, origin) for name, at in (("first", first), ("last", last))
@@ -195,9 +242,7 @@ class _Group:
             "listed": tally.count,
             "forgets": tally.forgets,
             "needed": tally.needed,
-            "leaves_behind": sorted(
-                name for name, upto in seen.items() if name != one.name and tally.leaves_behind(upto)
-            ),
+            "leaves_behind": [],
             "gap": [self.position(at, origin) for at in gap] if gap else None,
         }
 
@@ -305,16 +350,11 @@ class _Tally:
     def __init__(self, floor: int, cut: int, remember: int) -> None:
         self.floor, self.cut, self.remember = floor, cut, remember
         self.count = self.below = self.forgets = self.needed = 0
-        self.first: int | None = None
-        self.highest_forgotten = -1
         self.stays: int | None = None
         self._ends: dict[int, tuple[int, int]] = {}
 
     def add(self, times: Numbers) -> None:
         """Count these in."""
-        if not len(times):
-            return
-        self.first = min(int(times.min()), int(times.min()) if self.first is None else self.first)
         times = np.sort(times[times > 0])
         if not len(times):
             return
@@ -322,8 +362,6 @@ class _Tally:
         self.count, self.forgets = self.count + len(times), self.forgets + len(old)
         self.below += int((times < self.floor).sum())
         self.needed += int((old > self.floor).sum())
-        if len(old):
-            self.highest_forgotten = max(self.highest_forgotten, int(old[-1]))
         if len(old) < len(times):
             stays = int(times[len(old)])
             self.stays = stays if self.stays is None else min(stays, self.stays)
@@ -339,17 +377,6 @@ class _Tally:
         gaps = [(after[0] - before[1], before[1], after[0]) for before, after in pairwise(ends)]
         longest = max(gaps, key=lambda one: one[0], default=(0, 0, 0))
         return longest[1:] if longest[0] > longer_than else None
-
-    def leaves_behind(self, upto: int) -> bool:
-        """True if a server that has seen the origin up to there could be supplied until the next purge, and not behind it.
-
-        It can be as long as it has seen the first of what is listed; one that has seen nothing is given all that is listed.
-        """
-        if self.first is None or self.first >= self.cut or 0 <= upto < self.first:
-            return False
-        if upto < 0 or self.stays is None:
-            return upto < self.highest_forgotten
-        return upto < self.stays
 
 
 def unsure_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:

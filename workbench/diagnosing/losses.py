@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.before_filling import fed_alone_first, source_first, waiting_for_what_it_has
-from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.by_entry import OF_TWO, OWN_SINCE, clock_of, is_shared
 from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import busy_links, busy_step, passed_on, waits_behind
@@ -91,14 +91,14 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         before = replica_of(earlier, one) if earlier else None
         had = _last(before, one.origin) if before else ""
         # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
-        if not (had > own or _lived_on(situation, one, top, newest.get(one.server))):
+        if not (had > own or _lived_on(situation, one, top, newest.get(one.server))) or _of_two(situation, one):
             continue
         show = situation.topology.system.show
         yield Finding(
             "ROLLED_BACK",
             "error",
             f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
-            "it was restored from an older state",
+            f"it was restored from an older state{_refuses(situation, one)}",
             server=one.server,
             origin=one.origin,
             suffix=one.suffix,
@@ -112,6 +112,19 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
             if situation.topology.pulling
             else f"own changes are gone on {one.server}, which was restored from an older state",
         )
+
+
+def _of_two(situation: Situation, one: Replica) -> bool:
+    """True where servers pull and another one makes changes as the same origin: which of these it lost, nothing tells."""
+    return situation.topology.pulling is not None and is_shared(situation.topology, one)
+
+
+def _refuses(situation: Situation, one: Replica) -> str:
+    """How much entries of others still show of what it lost, in words; empty where they show none."""
+    key = (one.server, one.suffix, one.origin)
+    waits = (row for row in situation.verdicts.pending if (row["server"], row["suffix"], row["origin"]) == key)
+    count = sum(row["count"] for row in waits) if situation.topology.pulling else 0
+    return f"; entries of other servers still show {counted(count, 'change')} of these" if count else ""
 
 
 def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
@@ -160,11 +173,12 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
     origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
     # What its entries lose while its log keeps it was not lost by going back in time.
     logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
+    of_two = {(one.server, one.suffix) for one in situation.topology.replicas if _of_two(situation, one)}
     gone = named_in(situation.thrown_away)
     for key, lost in _by_key(logged).items():
         server, suffix, origin = key
         rows = [row for row in lost if (row["suffix"], row["position"]) not in gone]
-        if origins.get((server, suffix)) != origin or not rows:
+        if origins.get((server, suffix)) != origin or not rows or (server, suffix) in of_two:
             continue
         alone = _alone_with(situation, rows)
         replaced = replaced_after(situation, server, suffix, [rows[-1]["position"]])
@@ -419,6 +433,9 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         busy = busy_links(situation, row["server"], row["suffix"]) if coming else []
         if busy:
             who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
+        since = bool(coming) and _made_since(situation, row)
+        if coming and row.get("may_refuse"):
+            who += _may_refuse(row, since)
         refused = row.get("refused") if coming else ()
         if refused:
             who += f"; {how_refused(row)}"
@@ -463,6 +480,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if dropped
             else mend_first(situation, row, failing)
             if not coming
+            else (step(f"collect {row['server']} once more", "its files are older than these changes"),)
+            if since
             else (fill_instead(situation, row),)
             if passed
             else (entry_first(situation, row),)
@@ -473,6 +492,22 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if situation.topology.system.streaming or situation.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
         )
+
+
+def _made_since(situation: Situation, row: Mapping[str, Any]) -> bool:
+    """True for own changes of a server that are younger than its files: it has them since then, or was restored since then."""
+    replica = situation.replica(row["server"], row["suffix"])
+    return bool(replica and replica.origin == row["origin"] and row.get("may_refuse") == OWN_SINCE)
+
+
+def _may_refuse(row: Mapping[str, Any], since: bool) -> str:
+    """Why the server may refuse what it is sent, as the end of a sentence."""
+    server = row["server"]
+    if since:
+        return f"; {server} made them after its files were written, or was restored and refuses them"
+    if row["may_refuse"] == OF_TWO:
+        return f", until changes come along that another server made as the same origin: {server} refuses these"
+    return f", unless {server} was restored: others have own changes of it that are younger than its files"
 
 
 def _to_be_fed(server: str) -> Mapping[str, Any]:

@@ -20,7 +20,9 @@ KEYS: Mapping[str, str] = {
     "servers": "each suffix of each server: a replica",
     "servers[].name": "name of the server",
     "servers[].origin": "origin of the changes made there; null: read-only, or nothing tells",
-    "servers[].suffix": "suffix or domain; null: no file names it",
+    "servers[].suffix": "suffix or domain; null: no file names it. Where servers pull, the other lists leave it null: servers of "
+    "all domains are held against each other",
+    "servers[].generation": "which initialisation of the data, or the domain; null: not told",
     "servers[].vector": "what the server claims to hold",
     "servers[].vector.{origin}": "of this origin",
     "servers[].vector.{origin}.min": "first position seen since the vector began; null: none",
@@ -135,9 +137,12 @@ KEYS: Mapping[str, str] = {
     "pending[].count": "how many are known from any evidence",
     "pending[].first": "the first",
     "pending[].last": "the last",
-    "pending[].available": "how many of them are still in a supplier's present log",
+    "pending[].available": "how many of them are still in a supplier's present log; where servers pull, how many arrive over "
+    "links that run, or have something later in their place that arrives",
     "pending[].gone": "how many of them no collected log has, although the logs reach that far",
     "pending[].unread_log": "true: a log that was not collected, of a server that has seen them, may have some of `gone`",
+    "pending[].may_refuse": "why the server may refuse what is sent: own_since (others have own changes of it that are younger "
+    "than its files: it may be restored), duplicate_origin (another server makes changes as its origin); null: nothing says so",
     "pending[].suppliers": "who would send them now; `dropped_since` says whether the server takes what they send",
     "pending[].passed_over": "how many of them a session would pass over for good, whichever supplier begins it",
     "pending[].may_pass_over": "supplier -> how many of them its session would pass over for good if it came first",

@@ -39,7 +39,9 @@ def not_supplied(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str
 def supplied_by_none(
     situation: Situation, suffix: str | None, count: int, of_them: str = "", unread_log: bool = False
 ) -> str:
-    """That no log has some changes; what was not collected may have them."""
+    """That no log has some changes, or no pull brings them; what was not collected may have them."""
+    if situation.topology.pulling:
+        return f"no pull brings {counted(count)}{of_them or ' of them'}"
     who = "in no collected log" if unread_log or situation.not_collected(suffix) else "in no log any more"
     return f"{counted(count)}{of_them} {'is' if count == 1 else 'are'} {who}"
 

@@ -58,7 +58,7 @@ class Situation:
     @cached_property
     def floors(self) -> Floors:
         """What all servers have seen, and what each may forget; empty where servers keep logs."""
-        return floors_of(self.case, self.topology, self.verdicts)
+        return floors_of(self.case, self.topology, self.verdicts, self.pairs)
 
     @cached_property
     def linked(self) -> LinkedPairs:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.behind_links import suppliers_first
+from workbench.diagnosing.by_entry import is_shared
 from workbench.diagnosing.closed_ways import has_some, runs, unlogged
 from workbench.diagnosing.failing_links import LINK_DISABLED, LINK_FAILING, refuses_all
 from workbench.diagnosing.former_suppliers import maker_before, not_by_links, stranded_on
@@ -14,6 +15,7 @@ from workbench.diagnosing.restart_order import read_first
 from workbench.diagnosing.stuck_servers import to_be_filled
 from workbench.diagnosing.without_record import without_record
 from workbench.model import counted, listed, step
+from workbench.rules.entries import TURNED_DOWN
 from workbench.rules.sending import ANCHOR_NOT_FOUND
 
 if TYPE_CHECKING:
@@ -113,6 +115,10 @@ def _without_anchor(situation: Situation, row: Row) -> list[str]:
     return sorted(stuck) if len(stuck) == len(linked) == len(leading) else []
 
 
+def _turned_down(pair: Row) -> bool:
+    return any(reason["rule"] == TURNED_DOWN for reason in pair.get("reasons", ()))
+
+
 def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
@@ -129,6 +135,12 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"no session and no initialisation brings what no server holds; only the log of {maker} tells of {it}",
         )
     pairs, above = [one for one in situation.pairs if one["suffix"] == suffix], situation.linked.above
+    if any(pair["consumer"] == server and row["origin"] in pair["to_send"] and _turned_down(pair) for pair in pairs):
+        replica = situation.replica(server, suffix)
+        code = "DUPLICATE_ORIGIN" if replica and is_shared(situation.topology, replica) else "ROLLED_BACK"
+        return step(
+            f"do what {code} says of {server}", "it refuses own changes that it does not know, and all that comes along"
+        )
     if ways := _bringing(situation, row):
         by_code = {
             LINK_DISABLED: sorted({one["link"] for one in ways if one["link_enabled"] is False}),
@@ -167,12 +179,12 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what LINK_FAILING says on {listed(failing, 'or', _NAMED)}",
             f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
+    if (server, suffix) in situation.once(to_be_filled):
+        return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
         return read_first(situation, unread, suffix)
-    if (server, suffix) in situation.once(to_be_filled):
-        return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     feeding = {
         link.supplier
         for link in situation.topology.links

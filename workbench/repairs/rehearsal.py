@@ -1,34 +1,34 @@
 """A model of a case, on which a repair is tried before anybody does it, and rehearsed by the one who will.
 
 What is modelled stands in `workbench.rules.mending`. Here it is filled: single changes where a server misses them, and
-stretches of changes where servers are merely behind one another, as the digests or the states of entries count them.
+stretches of changes where servers are merely behind one another, as the digests count them, or as entries show them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from workbench.diagnosing.by_entry import counted_between, now_at, states_of
-from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.dropping import dropped_rows
 from workbench.diagnosing.left_in_logs import left_in_log
+from workbench.diagnosing.pull_outcomes import links_between
 from workbench.diagnosing.repair_sources import doubted_on
 from workbench.diagnosing.situation import Situation
-from workbench.diagnosing.tier_rows import trees
 from workbench.engine.known import LOWEST, Pair, Span
 from workbench.engine.logs import StoredLog
 from workbench.fleet.topology import Replica, Row
-from workbench.model import System, counted
+from workbench.model import counted
 from workbench.repairs.cut_off import without_unsent
+from workbench.repairs.fresh_positions import FreshPositions
 from workbench.repairs.plans import ROLLED_BACK, Plan, Step, Vectors
 from workbench.repairs.stream_models import model_of_streams
-from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
+from workbench.repairs.tier_models import model_of_tiers
+from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, maxima
 from workbench.rules.pulled import PullModel
 from workbench.rules.sending import SEND, SortedLog
-from workbench.rules.tier_mending import tier_model
 from workbench.rules.vectors import last, newer
 from workbench.rules.verdicts import PERHAPS_NO_EFFECT, TOTAL
 
@@ -52,46 +52,29 @@ def model_of(
     if situation.verdicts.streams is not None:
         return model_of_streams(situation.verdicts.streams)
     if situation.verdicts.tiers is not None:
-        return _from_tiers(situation.verdicts.tiers, situation.verdicts.pending)
+        return model_of_tiers(situation.verdicts.tiers, situation.verdicts.pending)
     if situation.topology.pulling:
         return _FromEntries(situation, suffix).model()
     return _FromLogs(situation, suffix, set(codes), waiting, unapplied).model()
 
 
-def _from_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
-    system, rows = tiers.shown.system, trees(tiers)
-    for node in (node for row in rows for node in row["nodes"]):
-        span = tiers.logs.span(node["node"])
-        if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
-            node |= {"node_first": list(span[0]), "node_last": list(span[1])}
-        if anew := tiers.logs.cut_back(node["node"]):  # what stands behind that commit is no part of the source's log
-            node["node_last"] = list(anew[0])
-    return tier_model(
-        rows,
-        tiers.seen.registry,
-        tiers.told.rules,
-        system.order_key,
-        system.origin_of,
-        lambda key: system.halves(key)[0],
-        frozenset(source for source in tiers.sources if not tiers.told.local(source)),
-        tiers.told.sources,
-        tiers.logs.spoilt - tiers.logs.parted,
-        tiers.logs.parted,
-        {row["server"]: row["count"] for row in pending},
-    )
-
-
 class _Filling:
-    """What both ways share: who replicates, and a lot for each change that some server misses."""
+    """What both ways share: who replicates, and a lot for each change that some server misses.
+
+    within   server -> its generation, where servers of several are there: no server lacks what belongs to another one
+    doubted  of what a server does not show, that which it may have all the same
+    """
+
+    within: Mapping[str, str | None] = {}
 
     def __init__(self, situation: Situation, suffix: str | None) -> None:
-        self.situation, self.suffix = situation, suffix
-        self.system: System = situation.topology.system
+        self.situation, self.suffix, self.system = situation, suffix, situation.topology.system
         self.replicas = [one for one in situation.topology.replicas if one.suffix == suffix and one.claims]
         self.names = {one.server for one in self.replicas}
         self.lots: list[Lot] = []
         self.holders: list[set[str]] = []
-        self._doubted = {name: doubted_on(situation, name, suffix) for name in self.names}
+        self.doubted: set[Lack] = set()
+        self._unknown = {name: doubted_on(situation, name, suffix) for name in self.names}
 
     def missed(self) -> None:
         """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
@@ -100,15 +83,20 @@ class _Filling:
             if row["suffix"] == self.suffix and row["server"] in self.names:
                 position = self.system.typed(row["position"]) or ""
                 rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
-        for (position, _, _), mine in rows.items():
+        for (position, entry, attribute), mine in rows.items():
             missed = mine[0]
             lacking = {one["server"] for one in mine}
             shown = {name for one in mine for name in one.get("shown_by", ())} - lacking
             if not missed["held_by"]:
                 lacking |= self._not_judged(missed["origin"], position)
+            change = missed["origin"], self.system.halves(position)[0], entry, attribute
+            unsure = self.situation.verdicts.unsure.get(self.suffix, {}).get(change, frozenset())
+            self.doubted |= {Lack(name, len(self.lots)) for name in unsure}
+            lacking |= unsure
             target = (missed["target"] or "").lower() or None
             does = {"creates": missed["operation"] == "add", "renames": missed["operation"] == "modrdn"}
-            self.lots.append(Lot(missed["origin"], position, position, 1, target, **does))
+            of = self.within.get(missed["server"])
+            self.lots.append(Lot(missed["origin"], position, position, 1, target, within=of, **does))
             place = self.system.halves(position)
             self.holders.append(
                 {
@@ -137,7 +125,7 @@ class _Filling:
         typed = self.system.typed
         return {
             name
-            for name, rows in self._doubted.items()
+            for name, rows in self._unknown.items()
             if any(
                 row["origin"] == origin and (typed(row["from"]) or "") <= position <= (typed(row["to"]) or "")
                 for row in rows
@@ -189,7 +177,7 @@ class _FromLogs(_Filling):
         self._waited_for()
         self._left_in_logs()
         supplying = self.situation.topology.supplying
-        made = _Fresh(self.system, self.replicas)
+        made = FreshPositions(self.system, self.replicas)
         rules = next(iter(supplying.rule_sets.values()))
         servers = {one.server: self._server(one, made.origin_of) for one in self.replicas}
         return LogModel(
@@ -449,9 +437,11 @@ class _FromEntries(_Filling):
         """Lots first, then the servers; where no link is known, everybody may pull from everybody, as the pairs do."""
         shown, case = self.situation.topology, self.situation.case
         assert shown.pulling is not None
+        generations = {replica.server: replica.generation for replica in self.replicas}
+        self.within = generations if len({*generations.values()}) > 1 else {}
         self.missed()
-        self._waited_for()
-        made = _Fresh(self.system, self.replicas)
+        self._differing()
+        made = FreshPositions(self.system, self.replicas)
         servers = {
             one.server: Server(one.server, one.origin, one.generation, one.seen(), None, self.held_by(one.server))
             for one in self.replicas
@@ -459,15 +449,35 @@ class _FromEntries(_Filling):
         return PullModel(
             self.lots,
             servers,
-            list(self._links()),
+            links_between(shown, self.situation.pairs, self.suffix, self.names),
             made.origin_of,
             made,
             pulling=shown.pulling,
             now={one.server: now_at(case, shown, one) for one in self.replicas},
             time_of=lambda position: self.system.halves(position)[0],
             order_key=lambda origin, time: self.system.order_key(origin, time, 0),
+            doubted=frozenset(self.doubted),
             more=bool(self.situation.not_collected(self.suffix)),
         )
+
+    def _differing(self) -> None:
+        """Lots of what not every server has, as the entries show it; and which servers may have what they do not show.
+
+        Of several generations no entries are compared with each other: whoever is filled with those of another one throws all
+        of its own away.
+        """
+        for fate in self.situation.verdicts.fates.get(self.suffix, ()):
+            if fate.missed or fate.compared == fate.holders | fate.replaced:
+                continue  # what a server missed has a lot of its own; and what is replaced everywhere is of no use
+            first, end = (self.system.order_key(fate.origin, time, 0) for time in (fate.first, fate.last))
+            self.doubted |= {Lack(name, len(self.lots)) for name in fate.doubted}
+            within = self.within.get(next(iter(fate.compared), ""))
+            self.lots.append(Lot(fate.origin, first, end, fate.count, within=within))
+            mine = [one for one in self.replicas if not self.within or one.generation == within]
+            has = {x.server for x in mine if fate.has(x.server, self._top(x, fate.origin))}
+            self.holders.append(has | (fate.replaced & {x.server for x in mine}))
+        if self.within:
+            self._waited_for()
 
     def _waited_for(self) -> None:
         """What lies between one server's last change of an origin and the next one's: who is further has it.
@@ -487,10 +497,15 @@ class _FromEntries(_Filling):
     def _stretch(self, origin: str, low: int, high: int, holders: set[str], within: str | None) -> None:
         """A lot of what the holders show there, as the one of them shows it that has kept most of it."""
         shown, case = self.situation.topology, self.situation.case
-        told = [states_of(case, shown, one) for one in self.replicas if one.server in holders]
-        count, first, end = max(counted_between(case, one, origin, low, high) for one in told)
-        single = [lot for lot in self.lots if lot.origin == origin and lot.first == lot.last]
-        count -= sum(low < self._time(lot.last) <= high for lot in single)
+        mine = [one for one in self.replicas if one.server in holders]
+        told = {one.server: counted_between(case, states_of(case, shown, one), origin, low, high) for one in mine}
+        fullest = max(told, key=lambda name: (told[name], name))
+        count, first, end = told[fullest]
+        count -= sum(
+            lot.changes
+            for lot, names in zip(self.lots, self.holders, strict=True)
+            if lot.origin == origin and fullest in names and low < self._time(lot.last) <= high
+        )
         if count > 0:  # else only marks of a server that is idle: nothing is lacking
             begin, upto = (self.system.order_key(origin, time, 0) for time in (first, end))
             self.lots.append(Lot(origin, begin, upto, count, within=within))
@@ -510,35 +525,6 @@ class _FromEntries(_Filling):
 
     def _time(self, position: str) -> int:
         return self.system.halves(position)[0]
-
-    def _links(self) -> Iterator[Link]:
-        known = [link for link in self.situation.topology.links if link.suffix == self.suffix]
-        for link in known:
-            if link.consumer in self.names and link.supplier in self.names:
-                yield Link(link.supplier, link.consumer, link.enabled is not False, automatic=bool(link.automatic))
-        if not known:
-            pairs = (row for row in self.situation.pairs if row["suffix"] == self.suffix)
-            yield from (Link(row["supplier"], row["consumer"], True) for row in pairs)
-
-
-class _Fresh:
-    """Positions above all that anybody knows, and whose they are."""
-
-    def __init__(self, system: System, replicas: Sequence[Replica]) -> None:
-        self._system = system
-        known = [span.max for one in replicas for span in one.seen().values() if span.max]
-        self._top = max((system.halves(position)[0] for position in known), default=0)
-        self._lo = {system.origin_of(position): system.halves(position)[1] for position in known}
-        self._origins: dict[str, str] = {}
-
-    def __call__(self, origin: str, number: int) -> str:
-        # Not the next one: some rules let the next number of the same second pass where others stop.
-        position = self._system.order_key(origin, self._top + (number << 17), self._lo.get(origin, 0))
-        self._origins[position] = origin
-        return position
-
-    def origin_of(self, position: str) -> str:
-        return self._origins.get(position) or self._system.origin_of(position)
 
 
 class Rehearsal:

@@ -320,12 +320,16 @@ def _stands(grave: Cid, at: Cid, forgotten: int) -> bool:
 
 
 class Peer(NamedTuple):
-    """What one side of a pull shows: which data it holds, its vector as times, what time it was there, and its own origin."""
+    """What one side of a pull shows: which data it holds, its vector as times, what time it was there, and its own origin.
+
+    shared  another server makes changes as the same origin
+    """
 
     generation: str | None
     ranges: Ranges
     now: int
     origin: str | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -402,8 +406,8 @@ class Example(NamedTuple):
 ALL_SEEN = "nothing"
 """The reason of an answer that supplies nothing because the consumer has all: the only one that is no refusal."""
 
-TURNED_DOWN = "split"
-"""The reason of an answer that supplies changes which the consumer refuses."""
+TURNED_DOWN, MAY_TURN_DOWN = "split", "own_younger"
+"""The reason of an answer that supplies changes which the consumer refuses, or refuses if it was restored."""
 
 FORGOTTEN, MADE_TWICE, NOT_READ, NO_ENTRIES = "forgotten", "made_twice", "not_read", "no_entries"
 """Why nobody can tell whether a server has a change."""

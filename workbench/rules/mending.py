@@ -240,6 +240,9 @@ class Model:
         self._add(Lot(at.origin, position, position, 1, entry, creates, frozenset(mends), again=values))
         self._take(at, position, [len(self.lots) - 1])
 
+    def filled(self, source: Server, server: Server) -> None:
+        """What else becomes of a server that was given all data of another one."""
+
     def session(self, link: Link) -> bool:
         """One session over the link, if there is one now; True if the consumer got anything."""
         raise NotImplementedError
@@ -369,6 +372,7 @@ def initialise(model: Model, source: str, server: str) -> None:
     to.empty, to.source = by.empty, by.source or source
     if to.log is not None:
         to.log = SortedLog([], model.origin_of, [span.max for span in by.vector.values() if span.max])
+    model.filled(by, to)
 
 
 def _forget(model: Model, origin: str) -> None:

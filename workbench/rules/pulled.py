@@ -6,11 +6,13 @@ brings: only all data of another server do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from uuid import NAMESPACE_OID, uuid5
 
 from workbench.rules.entries import Answer, Peer, Pulling
-from workbench.rules.mending import Link, Model, Server, initialise
+from workbench.rules.mending import Lack, Link, Model, Server, initialise
 from workbench.rules.vectors import Span
 
 
@@ -19,15 +21,34 @@ class PullModel(Model):
     """Servers that supply each other without a log. Pulls cost no time here: nothing is forgotten meanwhile.
 
     pulling  what suppliers answer, and what consumers refuse
-    now      server -> what time it was there, as the times of positions are
+    now      server -> what time it was there, as the times of positions are; whoever takes something, takes it later than that
     time_of  position -> its time
     order_key (origin, time) -> a position
+    doubted   of what a server does not hold, that of which nothing tells whether it ever did: no lack is made of it
+    shared    origins that two servers used, even if one of these goes on as another origin since
     """
 
     pulling: Pulling
-    now: Mapping[str, int]
+    now: dict[str, int]
     time_of: Callable[[str], int]
     order_key: Callable[[str, int], str]
+    doubted: frozenset[Lack] = frozenset()
+    shared: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        used = Counter(server.origin for server in self.servers.values() if server.origin is not None)
+        self.shared |= {origin for origin, count in used.items() if count > 1}
+
+    def _lacks(self) -> Iterator[Lack]:
+        return (lack for lack in super()._lacks() if lack not in self.doubted)
+
+    def copy(self) -> PullModel:
+        """A model of its own, in the same state."""
+        twin = super().copy()
+        assert isinstance(twin, PullModel)
+        twin.now = dict(self.now)
+        return twin
 
     def answer(self, supplier: Server, consumer: Server) -> Answer:
         """What the consumer hears if it pulls now, under the rules of the real servers."""
@@ -40,7 +61,8 @@ class PullModel(Model):
             for origin, span in server.vector.items()
             if span.min and span.max
         }
-        return Peer(server.generation, ranges, self.now[server.name], server.origin)
+        now = max(self.now[server.name], self.now.get(server.source or "", 0))
+        return Peer(server.generation, ranges, now, server.origin, server.origin in self.shared)
 
     def stuck(self, link: Link) -> Answer | None:
         """The answer over a link that runs and can bring nothing, not now and not later; None: it can."""
@@ -52,6 +74,13 @@ class PullModel(Model):
         """True if the consumer takes all data anew by itself. Where both sides would, nobody knows whose data stay."""
         both = any((x.supplier, x.consumer, x.automatic) == (link.consumer, link.supplier, True) for x in self.links)
         return link.automatic and (answer.replaces or (answer.unrelated and not both))
+
+    def filled(self, source: Server, server: Server) -> None:
+        """It goes on as another origin, and claims of the others what its source still shows."""
+        cut = self._peer(source).now - self.pulling.remember
+        server.vector = {of: span for of, span in server.vector.items() if span.max and self.time_of(span.max) >= cut}
+        if server.origin is not None:
+            server.origin = str(uuid5(NAMESPACE_OID, server.origin))
 
     def session(self, link: Link) -> bool:
         """The consumer pulls, and takes what is owed to it."""
@@ -65,8 +94,10 @@ class PullModel(Model):
             return True
         if answer.refused or not answer.owed:
             return False
+        self.now[consumer.name] = max(self.now[consumer.name], self.now[supplier.name])
         for origin, (after, upto) in answer.owed.items():
-            first = consumer.vector.get(origin, supplier.vector[origin]).min
+            known = consumer.vector.get(origin)
+            first = known.min if known else self.order_key(origin, after)  # a newcomer's range begins at time 0
             consumer.vector[origin] = Span(first, self.order_key(origin, upto))
             came = [
                 number

@@ -10,7 +10,7 @@ CODES = {
         "a supplier is behind what its consumer still remembers, and supplies nothing", ("warning", "error")
     ),
     "DIVERGED": Code("of two servers each is behind what the other one remembers, of different origins", ("error",)),
-    "NO_OVERLAP": Code("two servers have no origin in common that is still remembered", ("error",)),
+    "NO_OVERLAP": Code("two servers have no origin in common that is still remembered", ("warning", "error")),
     "STALE_ORIGIN": Code(
         "an origin of which nothing came for longer than the window still stands in vectors", ("info", "warning")
     ),

@@ -21,7 +21,7 @@ from workbench.model import (
     first_few,
     step,
 )
-from workbench.rules.entries import Ranges
+from workbench.rules.entries import TURNED_DOWN, Ranges
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
@@ -101,7 +101,8 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
     for consumer, suffix, rows in _of_links(situation, REFRESH, "consumer"):
         suppliers = [row["supplier"] for row in rows]
         of = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (consumer, suffix)]
-        others = sorted(row["supplier"] for row in of if row["decision"] == OK)
+        turned_down = {row["supplier"] for row in of if any(reason["rule"] == TURNED_DOWN for reason in row["reasons"])}
+        others = sorted(row["supplier"] for row in of if row["decision"] == OK and row["supplier"] not in turned_down)
         behind = max(nanoseconds(first) - nanoseconds(last) for row in rows for first, last in row["lag"].values())
         also = f"; {', '.join(others)} still could" if others else ""
         anew = _taken_anew(situation, consumer, suffix, suppliers)
@@ -190,18 +191,45 @@ def _verb(servers: Sequence[str]) -> str:
 
 def no_overlap(situation: Situation) -> Iterator[Finding]:
     """Servers that know none of each other's origins."""
-    for server, others, suffix, _ in _apart(situation, NO_OVERLAP):
+    for server, others, suffix, rows in _apart(situation, NO_OVERLAP):
+        both = [row for row in rows if not _back_works(situation, row)]
         yield Finding(
             "NO_OVERLAP",
-            "error",
-            f"{server} has no origin in common with {', '.join(others)} that is still remembered: nothing goes between them",
+            "error" if both else "warning",
+            f"{server} has no origin in common with {', '.join(others)} that is still remembered: nothing goes between them"
+            if len(rows) == 2 * len(others)
+            else "; ".join(_one_way(row) for row in rows),
             server=server,
             suffix=suffix,
             evidence=first_few(
                 {"server": name, **_first_and_last(situation, name, suffix)} for name in (server, *others)
             ),
-            fix=(_choose(server, others),),
+            fix=(
+                _choose(server, others)
+                if both
+                else step(
+                    f"let {', '.join(sorted({row['supplier'] for row in rows}))} pull from "
+                    f"{', '.join(sorted({row['consumer'] for row in rows}))} first",
+                    "the other way the pull works, and brings the origins that both know then",
+                ),
+            ),
         )
+
+
+def _back_works(situation: Situation, row: Row) -> bool:
+    """True if the supplier of a pair could pull from its consumer."""
+    back = (row["consumer"], row["supplier"], row["suffix"])
+    return any(
+        (one["supplier"], one["consumer"], one["suffix"]) == back and one["decision"] == OK and one["delivers"]
+        for one in situation.pairs
+    )
+
+
+def _one_way(row: Row) -> str:
+    return (
+        f"{row['consumer']} knows none of the origins that {row['supplier']} still remembers: nothing goes from "
+        f"{row['supplier']} to {row['consumer']}"
+    )
 
 
 def _first_and_last(situation: Situation, server: str, suffix: str | None) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.rules.entries import ALL_SEEN, TURNED_DOWN, Answer, Peer, Pulling, Ranges, gate, owed
+from workbench.rules.entries import ALL_SEEN, MAY_TURN_DOWN, TURNED_DOWN, Answer, Peer, Pulling, Ranges, gate, owed
 from workbench.systems.kanidm.cid import DIGITS, SECOND
 from workbench.systems.kanidm.rules.ranges import (
     DOMAIN_MISMATCH,
@@ -38,9 +38,12 @@ def _real(supplier: Peer, consumer: Peer) -> Answer:
     one, reasons = found.compared, list(_why(found.compared))
     split = found.message == SUPPLY and _restored(consumer, one.owed)
     if split:
-        reasons.append(
-            (TURNED_DOWN, "the consumer refuses it: others have changes of its own that it lost, it was restored")
-        )
+        why = "changes of its origin, which two servers use" if consumer.shared else "own changes that it lost"
+        restored = "" if consumer.shared else ", it was restored"
+        reasons.append((TURNED_DOWN, f"the consumer refuses it: others have {why}{restored}"))
+    elif found.message == SUPPLY and consumer.origin in one.owed and consumer.origin in consumer.ranges:
+        reasons.append((MAY_TURN_DOWN, "others have own changes of the consumer that are younger than its files: it made "
+                        "them since, or it was restored, and refuses what is sent"))  # fmt: skip
     return Answer(
         one.status,
         found.message,
@@ -57,10 +60,11 @@ def _real(supplier: Peer, consumer: Peer) -> Answer:
 def _restored(consumer: Peer, incoming: Ranges) -> bool:
     """True if changes of the consumer's own come that it does not know: it applies nothing then.
 
-    A change made after its files were written proves nothing: servers are read moments apart.
+    A change made after its files were written proves nothing: servers are read moments apart. Where two servers use its
+    origin, that change may be of the other one, and is refused all the same.
     """
     own = consumer.origin
-    upto = {origin: last for origin, (_, last) in incoming.items() if last <= consumer.now}
+    upto = {origin: last for origin, (_, last) in incoming.items() if consumer.shared or last <= consumer.now}
     if own is None or own not in consumer.ranges:
         return False
     return preflight(own, consumer.ranges[own][1], upto, consumer.now, 0).status == SPLIT_DATA

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from workbench.rules.mending import Model
 
 REFRESH, BEHIND, DIVERGED, APART = "REFRESH_REQUIRED", "SUPPLIER_BEHIND", "DIVERGED", "NO_OVERLAP"
-UNRELATED, STALE, CLOCK = "UNRELATED_DATA", "STALE_ORIGIN", "CLOCK_AHEAD"
+UNRELATED, STALE, CLOCK, OF_TWO = "UNRELATED_DATA", "STALE_ORIGIN", "CLOCK_AHEAD", "DUPLICATE_ORIGIN"
 
 SOURCES = 3
 """Of many servers that could fill another one, so many are compared."""
@@ -85,27 +85,44 @@ def _stuck(view: View, model: PullModel) -> Iterator[Need]:
     Of servers that cannot be brought together it is the odd one; of two nobody can tell, and both ways are proposed.
     """
     found: dict[str, str] = {}
-    apart: dict[str, set[frozenset[str]]] = {}
+    pulled = {frozenset((link.supplier, link.consumer)) for link in model.links if model.stuck(link)}
+    origins = [server.origin for server in model.servers.values()]
     rolled_back = {one.server for one in view.about(ROLLED_BACK)}
     for link in model.links:
         answer = model.stuck(link)
         if answer is None:
             continue
-        if code := UNRELATED if answer.unrelated else _APART.get(answer.decision, ""):
-            apart.setdefault(code, set()).add(frozenset((link.supplier, link.consumer)))
-        elif answer.decision == UNWILLING:
+        if answer.unrelated or answer.decision in _APART:
+            continue
+        if answer.decision == UNWILLING:
             found.setdefault(link.supplier, BEHIND)
+        elif answer.replaces:
+            found[link.consumer] = REFRESH
         else:
-            found[link.consumer] = REFRESH if answer.replaces else ROLLED_BACK
-    for code, pairs in apart.items():
-        for server, _ in odd_ones(pairs):
-            found[server] = code
+            of_two = origins.count(model.servers[link.consumer].origin) > 1
+            found[link.consumer] = OF_TWO if of_two else ROLLED_BACK
+    for code, pairs in _apart(model).items():
+        for server, others in odd_ones(pairs):
+            if any(frozenset((server, other)) in pulled for other in others):
+                found[server] = code
     for server, code in found.items():
         yield Need(ROLLED_BACK if server in rolled_back else code, view.suffix, server)
 
 
+def _apart(model: PullModel) -> dict[str, set[frozenset[str]]]:
+    """Code -> the pairs of servers that nothing can bring together, linked or not, as the diagnosis names them."""
+    found: dict[str, set[frozenset[str]]] = {}
+    for supplier in model.servers.values():
+        for consumer in model.servers.values():
+            if supplier is not consumer:
+                answer = model.answer(supplier, consumer)
+                if code := UNRELATED if answer.unrelated else _APART.get(answer.decision, ""):
+                    found.setdefault(code, set()).add(frozenset((supplier.name, consumer.name)))
+    return found
+
+
 _APART = {CRITICAL: DIVERGED, NO_OVERLAP: APART}
-_STUCK = (ROLLED_BACK, UNRELATED, APART, DIVERGED, REFRESH, BEHIND)
+_STUCK = (OF_TWO, ROLLED_BACK, UNRELATED, APART, DIVERGED, REFRESH, BEHIND)
 
 
 # --- the ways

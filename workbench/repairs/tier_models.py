@@ -1,0 +1,35 @@
+"""The model of nodes that pull a physical log from each other, on which a repair is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workbench.diagnosing.by_tier import Tiers
+from workbench.diagnosing.tier_rows import trees
+from workbench.fleet.topology import Row
+from workbench.rules.mending import Model
+from workbench.rules.tier_mending import tier_model
+
+
+def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
+    """The trees of a case as a model; `pending`: how many changes wait at each node."""
+    system, rows = tiers.shown.system, trees(tiers)
+    for node in (node for row in rows for node in row["nodes"]):
+        span = tiers.logs.span(node["node"])
+        if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
+            node |= {"node_first": list(span[0]), "node_last": list(span[1])}
+        if anew := tiers.logs.cut_back(node["node"]):  # what stands behind that commit is no part of the source's log
+            node["node_last"] = list(anew[0])
+    return tier_model(
+        rows,
+        tiers.seen.registry,
+        tiers.told.rules,
+        system.order_key,
+        system.origin_of,
+        lambda key: system.halves(key)[0],
+        frozenset(source for source in tiers.sources if not tiers.told.local(source)),
+        tiers.told.sources,
+        tiers.logs.spoilt - tiers.logs.parted,
+        tiers.logs.parted,
+        {row["server"]: row["count"] for row in pending},
+    )
