@@ -38,6 +38,21 @@ def only(messages: Iterable[Message], stream: Stream = NOTHING_ELSE) -> Transact
     return one
 
 
+@pytest.mark.parametrize(
+    ("messages", "outcomes"),
+    [
+        ([message(0, 1, MORE, insert(1, MORE)), message(9, 2, LAST, insert(2), life=1)], ["committed"]),
+        ([message(0, 1, MORE, insert(1, MORE)), message(9, 3, LAST, insert(3), life=1)], ["incomplete"]),
+        ([message(0, 1, MORE, insert(1, MORE)), message(9, 2, LAST, ROLLBACK, life=1)], ["rolled_back"]),
+        ([message(0, 1, MORE, insert(1, MORE)), message(9, 1, LAST, life=1)], ["aborted", "committed"]),
+        ([message(0, None, None, insert(1, MORE)), message(9, None, None, insert(2), life=1)], ["committed"]),
+    ],
+)
+def test_what_goes_on_behind_a_start_was_not_cut_by_it(messages: list[Message], outcomes: list[str]) -> None:
+    """A replica with the server id of its source notes its own starts under that id."""
+    assert [one.outcome for one in transactions(messages, Stream(lives=1))] == outcomes
+
+
 def test_one_message_with_its_end_is_a_commit() -> None:
     one = only([message(0, 1, LAST)])
     assert (one.outcome, one.rows, one.ended, one.kept) == ("committed", {"test.person": {"insert": 1}}, True, 1)

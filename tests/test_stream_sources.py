@@ -112,6 +112,18 @@ INCIDENTS = {
         pending={"c": 2},
         known_by="events",
         writes=("b", "c"),
+        assumes=("source_by_its_start",),
+    ),
+    "a start in the middle of one log": Incident(
+        {"a": log(*range(1, 6)) + started() + log(*range(6, 11)), "b": log(*range(1, 5), *range(6, 11))},
+        errant={"a": ["5"]},
+    ),
+    "the log with the start begins later than the other": Incident(
+        {"a": started() + log(*range(4, 11)), "b": WHOLE + log(11)}, errant={"b": ["11"]}
+    ),
+    "two logs have other transactions under one number": Incident(
+        {"a": WHOLE, "b": log(*range(1, 6), 77, *range(6, 11), t77="b"), "c": log(*range(1, 8), 77, *range(8, 11))},
+        errant={"b": ["77"], "c": ["77"]},
     ),
     "all logs have it": Incident(
         {"a": started() + WHOLE, "b": started() + log(*range(1, 5), *range(6, 11))}, errant={"a": ["5"]}

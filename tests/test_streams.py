@@ -13,7 +13,7 @@ FATES = ("committed", "committed", "committed", "rolled_back", "event")
 
 
 def commits(*positions: str) -> list[Entry]:
-    return [Entry(position, place, "committed", 1) for place, position in enumerate(positions)]
+    return [Entry(position, place, "committed", 1, 1) for place, position in enumerate(positions)]
 
 
 def test_a_hole_is_missing_and_the_end_is_behind() -> None:
@@ -42,6 +42,24 @@ def test_where_the_copy_lost_records_nothing_is_told() -> None:
     assert [one.position for one in found.inside] == ["2"]
     assert [(position, why) for position, _, why in found.unknown] == [("4", "copy_lost_records")]
     assert [one.position for one in found.behind] == ["6"]
+
+
+def test_what_follows_a_loss_at_the_end_of_a_copy_may_have_been_lost_there() -> None:
+    source = commits("1", "2", "3", "4")
+    copy = [Entry("1", 0, "committed", 1), Entry("2", 20, "corrupt")]
+    found = difference(source, copy[:1], lost=[30])
+    assert {(position, why) for position, _, why in found.unknown} == {(at, "copy_lost_records") for at in "234"}
+    # A message that does not fit its checksum stands where the source has it: what follows was not in it.
+    found = difference(source, copy, lost=[20])
+    assert [(position, why) for position, _, why in found.unknown] == [("2", "copy_is_damaged")]
+    assert [one.position for one in found.behind] == ["3", "4"]
+
+
+def test_of_a_third_log_counts_what_is_the_same_there() -> None:
+    source, copy = commits("1", "2", "3"), commits("1", "3")
+    assert difference(source, copy, elsewhere=commits("1", "2")).inside == [Lack("2", 1, None)]
+    assert difference(source, copy, elsewhere=[Entry("2", 1, "committed", 9, 9)]).alone == ["2"]
+    assert difference(source, copy, elsewhere=[Entry("2", 1, "unfinished")]).alone == ["2"]
 
 
 def test_a_copy_that_begins_later_tells_nothing_of_before() -> None:
@@ -88,15 +106,22 @@ def slowly(source: list[Entry], copy: list[Entry], lost: list[int]) -> dict[str,
         ended = [theirs.place for theirs, mine in both if mine.outcome not in ("unfinished", "aborted")]
         if not both:
             said[one.position] = "nothing"
+        elif _may_be_lost(one, there, both, lost):
+            said[one.position] = "lost"
         elif not ended or one.place > max(ended):
             said[one.position] = "behind"
-        elif not there and any(_in_gap(one, both, place) for place in lost):
-            said[one.position] = "lost"
         elif not there and one.place < min(theirs.place for theirs, _ in both):
             said[one.position] = "before"
         else:
             said[one.position] = "lost" if there and lost else "inside"
     return said
+
+
+def _may_be_lost(one: Entry, there: list[Entry], both: list[tuple[Entry, Entry]], lost: list[int]) -> bool:
+    if there:
+        return any(place > mine.place for mine in there for place in lost)
+    end = max(mine.place for _, mine in both)
+    return any(_in_gap(one, both, place) for place in lost if place != end)
 
 
 def _in_gap(one: Entry, both: list[tuple[Entry, Entry]], place: int) -> bool:
@@ -167,3 +192,13 @@ def test_what_the_source_may_have_lost_is_not_only_at_the_copy() -> None:
     source, copy = commits("1", "2", "5", "6"), commits("1", "2", "3", "5", "x", "6")
     assert difference(source, copy, lost_there=[source[1].place]).errant == ["x"]
     assert difference(source, copy).errant == ["3", "x"]
+
+
+def test_a_part_behind_which_records_were_lost_may_be_whole() -> None:
+    source = commits("1", "2", "3")
+    copy = [Entry("1", 0, "committed", 1), Entry("2", 20, "unfinished")]
+    assert [(at, why) for at, _, why in difference(source, copy, lost=[30]).unknown] == [
+        ("2", "copy_lost_records"),
+        ("3", "copy_lost_records"),
+    ]
+    assert [lack.position for lack in difference(source, copy, lost=[10]).behind] == ["2", "3"]

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.stream_appliers import Applied, Behind, applied_of, behind_of
+from workbench.diagnosing.stream_parts import SegmentedLog, by_messages
 from workbench.diagnosing.stream_sources import StreamSource, source_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.rows import rows_where
@@ -27,7 +28,7 @@ from workbench.fleet.topology import Topology
 from workbench.model import Problem
 from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.rules.sending import NOTHING, SEND, SENT
-from workbench.rules.streams import ANYWHERE, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
+from workbench.rules.streams import ANYWHERE, LOST, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ EVIDENT = {
 }
 
 
+def _unlike(row: Row | None, other: Row) -> bool:
+    """True if two logs hold a transaction with different contents; what a filtered stream has cannot be compared."""
+    if row is None or row["outcome"] != COMMITTED or None in (row["ended"], other["ended"]):
+        return False
+    return bool(row["content"] != other["content"])
+
+
 class Streams:
     """The logs of one snapshot, and each held against the source of its origins."""
 
@@ -75,9 +83,11 @@ class Streams:
 
     def _log(self, server: str, one: Input) -> StreamLog:
         places = [part["path"] for part in self.case.parts("rejects", one)]
-        lost = rows_where([{"path": path} for path in places], ["offset"], pc.field("offset") >= 0)[
-            "offset"
-        ].to_pylist()
+        whole = [{"path": path} for path in places]
+        lost = set(rows_where(whole, ["offset"], pc.field("offset") >= 0)["offset"].to_pylist())
+        # A record that is cut at the end of its log is the next to come, and hides none before it.
+        end = one.facts.get("end_of_file", {})
+        lost -= {end.get("offset")} if end.get("state") == "truncated" else set()
         # What a damaged message says of itself cannot be trusted: it may have been of another transaction than it says.
         unread = rows_where(
             self.case.parts("segments", one),
@@ -86,6 +96,12 @@ class Streams:
         )["offset"].to_pylist()
         log = StreamLog(server, one.file, self.case.parts("transactions", one), tuple(sorted({*lost, *unread})))
         return replace(log, lost=(ANYWHERE,) * len(log.lost)) if log.lost and log.by_commit else log
+
+    @cached_property
+    def torn(self) -> frozenset[str]:
+        """The servers whose logs are cut in their last record: they may have been writing it."""
+        ends = {one.server: one.log.facts.get("end_of_file", {}) for one in self.shown.replicas if one.log}
+        return frozenset(server for server, end in ends.items() if end.get("state") == "truncated")
 
     @cached_property
     def origins(self) -> list[str]:
@@ -143,8 +159,13 @@ class Streams:
         key = source, copy, origin, known_to_two
         if key not in self._between:
             others = [log for name, log in self.logs.items() if name not in (source, copy)] if known_to_two else None
-            self._between[key] = compared(self.logs[source], self.logs[copy], origin, self.limit, others)
+            found = compared(self.logs[source], self.logs[copy], origin, self.limit, others)
+            self._between[key] = by_messages(found, self._segmented(source), self._segmented(copy), origin, self.limit)
         return self._between[key]
+
+    def _segmented(self, server: str) -> SegmentedLog:
+        log = next(one.log for one in self.shown.replicas if one.server == server and one.log)
+        return SegmentedLog(self.logs[server], self.case.parts("segments", log))
 
     @cached_property
     def errant(self) -> dict[tuple[str, str], tuple[int, list[str]]]:
@@ -180,9 +201,10 @@ class Streams:
                 if of == origin
                 for lack in (*one.difference.inside, *one.difference.behind)
             }
+            there = self.logs[self.source_of(origin) or ""].rows_of(origin, sorted(lacked))
             for name in sorted(self.logs):
                 for position, row in self.logs[name].rows_of(origin, sorted(lacked)).items():
-                    if row["outcome"] == COMMITTED:
+                    if row["outcome"] == COMMITTED and not _unlike(there.get(position), row):
                         found.setdefault(origin, {}).setdefault(position, []).append(name)
         return found
 
@@ -205,8 +227,12 @@ class Streams:
         source, found = self.source_of(origin) or "", {}
         for name in having:
             back = self.between(name, source, origin) if name != source else None
-            if back and back.counts["behind"]:
-                found[name, origin] = back.counts["behind"], [lack.position for lack in back.difference.behind]
+            if back is None or back.shared is None:
+                continue
+            # Where the source lost its last records, they may have been among these: this server alone has them all the same.
+            lost = [at for at, place, why in back.difference.unknown if why == LOST and place > back.shared.covers]
+            if count := back.counts["behind"] + len(lost):
+                found[name, origin] = count, [lack.position for lack in back.difference.behind] + lost
         return found
 
     def _having(self, origin: str) -> list[str]:

@@ -116,7 +116,7 @@ class Tiers:
                 place
                 for name in names
                 for place in (
-                    None if name in self.seen.cut_since else self.seen.reported(name),
+                    None if name in self.seen.cut_since or self.seen.outdated(name) else self.seen.reported(name),
                     *(self.seen.probed(name, which) for which in ("last", "commit")),
                 )
             )
@@ -248,6 +248,23 @@ class Tiers:
             while new := {name for name in waiting if name not in useful and self._helped(name, useful)}:
                 useful |= new
             found[source] = useful
+        return found
+
+    def may_reach_head(self, name: str) -> bool:
+        """Whether a node gets to the head of its source if all come back that do not answer."""
+        source = self.source_of(name)
+        return source is not None and name in self._reaching[source]
+
+    @cached_property
+    def _reaching(self) -> dict[str, set[str]]:
+        found = {}
+        for source, names in self.members.items():
+            head = self.known_head(source)
+            known = {name: last for name in names if (last := self.last(name))}
+            able = {name for name, last in known.items() if head and last >= head}
+            while new := {name for name in known.keys() - able if self._helped(name, able)}:
+                able |= new
+            found[source] = able
         return found
 
     def _helped(self, name: str, useful: set[str]) -> bool:

@@ -142,6 +142,7 @@ def summed(found: Row) -> dict[str, Any]:
         "not_collected": _not_collected(found, NOT_COLLECTED),
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
+        "tiered": bool(found["trees"]),
     }
 
 
@@ -309,9 +310,10 @@ def _alone(found: Row) -> list[dict[str, Any]]:
 def _no_vector(found: Row) -> list[dict[str, Any]]:
     """Servers that do not tell what they have seen: of one suffix, or of any (suffix None)."""
     telling = {name for name, _ in collected(found)}
+    logs = {one["server"] for one in found["streams"]}  # of one that numbers no messages and is damaged nothing is sure
     of: dict[str | None, list[str]] = {}
     for one in found["not_collected"]:
-        if one["why"] == NO_VECTOR:
+        if one["why"] == NO_VECTOR and one["server"] not in logs:
             of.setdefault(one["suffix"] if one["server"] in telling else None, []).append(one["server"])
     return [{"suffix": suffix, "on": sorted({*names})} for suffix, names in of.items()]
 
@@ -414,7 +416,10 @@ def verdict_line(told: Row) -> str:
                 f"{least}{count:,} {has} not arrived at {on}, and {who} would send {it} now{no_link_leads(told)}"
             )
         if gone := told["stuck"]["in_no_log"]:
-            waits.append(f"{log} has {'it' if count == 1 else f'{gone:,} of them'}")
+            # In tiers logs may have them, and what comes before them is gone.
+            has = "that can be asked brings" if told["tiered"] else "has"
+            there = " there" if told["tiered"] else ""
+            waits.append(f"{log} {has} {'it' if count == 1 else f'{gone:,} of them'}{there}")
     if fails and not told["stuck_behind_links"]:
         said.append(fails)
     first = len(said) if fails or told["dropped"]["count"] else 0  # what fails is graver than that nothing is missing

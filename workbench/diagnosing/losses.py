@@ -442,6 +442,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         who = apart if unfed else how_dropped(row) if dropped else apart or who
         unread = bool(row.get("unread_log"))
         gone = f"; {supplied_by_none(situation, row['suffix'], lacking, unread_log=unread)}" if lacking else ""
+        if lacking and situation.verdicts.tiers is not None:  # logs may have them, and what comes before them is gone
+            gone = f"; no log that can be asked brings {'it' if lacking == 1 else 'them'} there"
         passed = row.get("passed_over") if coming else 0
         if passed:
             who += f"; {of_them_passed_over(row)}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from workbench.engine.streams import StreamLog
 from workbench.model import Finding
-from workbench.rules.assumptions import SOURCE_NAMED, SOURCE_OPEN
+from workbench.rules.assumptions import SOURCE_BY_START, SOURCE_NAMED, SOURCE_OPEN
 from workbench.rules.segments import EVENT
 
 PERSON, EVENTS, APPLIERS, ONLY_LOG = "person", "events", "appliers", "only_log"
@@ -41,7 +41,7 @@ class StreamSource:
     @property
     def assumes(self) -> tuple[str, ...]:
         """What is taken for granted of it, as codes."""
-        return {PERSON: (SOURCE_NAMED,), None: (SOURCE_OPEN,)}.get(self.known_by, ())
+        return {PERSON: (SOURCE_NAMED,), EVENTS: (SOURCE_BY_START,), None: (SOURCE_OPEN,)}.get(self.known_by, ())
 
 
 def source_of(
@@ -56,7 +56,7 @@ def source_of(
     if len(having) == 1:
         return StreamSource(next(iter(having)), ONLY_LOG)
     started = [name for name in having if logs[name].sums[origin].outcomes[EVENT]]
-    if len(started) == 1 and _all_go_back_as_far(logs, having, started[0], origin):
+    if len(started) == 1 and _all_begin_with_its_start(logs, having, started[0], origin):
         return StreamSource(started[0], EVENTS)
     masters = [name for name in having if name not in applying]
     if len(masters) == 1:
@@ -75,7 +75,17 @@ def with_sources(findings: Iterable[Finding], sources: Mapping[str, StreamSource
 _ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "STRANDED_CHANGE", "PENDING_CHANGES"})
 
 
-def _all_go_back_as_far(logs: Mapping[str, StreamLog], names: Collection[str], than: str, origin: str) -> bool:
-    """True if each log holds the first transaction of one of them: none begins later, and may have had a start before that."""
-    first = logs[than].sums[origin].first
-    return first is not None and all(logs[name].rows_of(origin, [first[1]]) for name in names)
+def _all_begin_with_its_start(logs: Mapping[str, StreamLog], names: Collection[str], alone: str, origin: str) -> bool:
+    """True if a log begins with a start of that server, and all others with the transaction that follows it.
+
+    A start in the middle proves nothing: a replica that was told no server id notes its own under that of its source. And a log
+    that begins elsewhere may have had a start before.
+
+        a  start 1 2 3     a is the source        a  1 2 3           nobody knows
+        b        1 2 3                            b  1 start 2 3
+    """
+    first = logs[alone].sums[origin].first
+    if first is None or not logs[alone].begins_with_event(origin):
+        return False
+    firsts = [logs[name].sums[origin].first for name in names]
+    return all(one is not None and one[1] == first[1] for one in firsts)

@@ -11,6 +11,7 @@ from workbench.cases.case import Case
 from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.fleet.topology import Topology
+from workbench.model import listed
 from workbench.rules import tier_conditions as conditions
 from workbench.rules.holding import LogHold
 from workbench.rules.reconnecting import overlaps
@@ -29,6 +30,9 @@ PAIRED = 100
 """Of more nodes in a tree only those that are linked are paired: of 10,000 nodes there are a hundred million pairs."""
 
 SERVE_NOBODY = conditions.GONE | {conditions.HUNG}
+
+_PULLING = conditions.FED | {conditions.ORPHAN}
+"""Nodes that get what the node above them has: that one may go further than its own source does."""
 
 NO_ANSWER, CUT_BACK = "no_answer", "cut_back"
 UNKNOWN_SAYS = {
@@ -101,7 +105,7 @@ def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn,
 
 def senders(tiers: Tiers, name: str) -> list[str]:
     """From whom a node would get what it lacks, without anybody doing anything."""
-    last, place, source = tiers.last(name), tiers.place(name), tiers.source_of(name)
+    last, source = tiers.last(name), tiers.source_of(name)
     if last is None or source is None:
         return []
     if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date
@@ -109,12 +113,37 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     if tiers.states[name] == conditions.UNTOLD or not tiers.seen.lists_pulls:
         # From whom it pulls nothing tells: who could serve it, and has a log that is none of another history.
         return [donor for donor in tiers.donors(name)[0] if donor not in tiers.logs.spoilt]
-    if tiers.states[name] in conditions.FED:
-        # One that is gone or hung sends nothing; one that was stopped answers, and goes on serving its log.
-        parents = [one for one in (place.parents if place else ()) if tiers.states.get(one) not in SERVE_NOBODY]
-        firsts = {one: tiers.seen.first_file(one) for one in parents}
-        return [one for one, first in firsts.items() if first is None or first <= last[0]]
+    if tiers.states[name] in _PULLING:
+        return [one for one in _feeding(tiers, name) if _goes_beyond(tiers, one, last, name)]
     return []  # who waits for a source has none yet, and who is gone or does not answer may get nothing
+
+
+def _goes_beyond(tiers: Tiers, supplier: str, place: Lsn, below: str) -> bool:
+    """Whether a node has more than a place, or gets more. One that is stuck itself leaves those below it where they are."""
+    seen, level = {below}, [supplier]
+    while level:
+        if any((here := tiers.last(one)) is None or here > place for one in level):
+            return True
+        seen |= set(level)
+        level = sorted({above for one in level for above in _feeding(tiers, one)} - seen)
+    return False
+
+
+def _feeding(tiers: Tiers, name: str) -> list[str]:
+    """From whom a node would get what it lacks, whether these have more by now or not.
+
+    One that is gone or hung sends nothing; one that was stopped answers, and goes on serving its log.
+    """
+    source, last, place = tiers.source_of(name), tiers.last(name), tiers.place(name)
+    if source is not None and name in tiers.roots(source):
+        return []
+    if last is None or place is None or tiers.states[name] not in _PULLING:
+        return []
+    # Whether one that waits for a source itself still serves those below it, nothing shows.
+    unsure = conditions.WAITING | {conditions.RETIRED} if tiers.states[name] == conditions.ORPHAN else frozenset()
+    parents = [one for one in place.parents if tiers.states.get(one) not in SERVE_NOBODY | unsure]
+    firsts = {one: tiers.seen.first_file(one) for one in parents}
+    return [one for one, first in firsts.items() if first is None or first <= last[0]]
 
 
 def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:
@@ -263,7 +292,8 @@ def _offered(tiers: Tiers, name: str) -> list[Row]:
 def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
     seen, place, row = tiers.seen, tiers.place(name), tiers.seen.nodes.get(name)
     reported, probed, last = seen.reported(name), seen.probed(name), tiers.last(name)
-    registry_lag = tiers.lag(None if name in seen.cut_since else reported, tiers.head(source, False))
+    current = None if name in seen.cut_since or seen.outdated(name) else reported
+    registry_lag = tiers.lag(current, tiers.head(source, False))
     actual_lag = tiers.lag(probed, tiers.head(source, True))
     age, answered = seen.age(name), seen.answered(name)
     donors, silent_donors = tiers.donors(name) if tiers.needs(name) else ([], [])
@@ -323,9 +353,22 @@ def _says(tiers: Tiers, name: str, state: str) -> str:
     if state == conditions.BEHIND and tiers.told.delays.get(name):
         return f"it waits {tiers.told.delays[name]:,.0f} s on purpose, and lacks what is older than that: it is slow besides"
     place = tiers.place(name)
+    if state == conditions.BEHIND and place and place.parents and not senders(tiers, name):
+        return _stuck(tiers, name)
     if state == conditions.CYCLE and place and name in place.parents:
         return "it pulls from itself: nothing reaches it over that row"
     return conditions.SAYS[state]
+
+
+def _stuck(tiers: Tiers, name: str) -> str:
+    """Why a node that is connected gets no more."""
+    last, place = tiers.last(name), tiers.place(name)
+    begun = [(one, tiers.seen.first_file(one)) for one in (place.parents if place else ())]
+    if last and (gone := [one for one, first in begun if first is not None and first > last[0]]):
+        return (
+            f"it is connected and reports itself, and cannot go on: {listed(gone)} has no log file {last[0]} any more"
+        )
+    return "it is connected and reports itself, and what it pulls from has no more for it"
 
 
 def _stale(reported: Lsn | None, probed: Lsn | None, first_file: int | None, own_first: Lsn | None) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -89,9 +89,9 @@ class StreamLog:
             rows = batch.filter(pc.and_(pc.equal(batch["origin"], origin), pc.not_equal(batch["outcome"], REPEATED)))
             # A filtered copy leaves out statements, and says no more which message is the last: its contents differ.
             content = pc.if_else(rows["ended"].is_null(), None, rows["content"])
-            columns = rows["position"], rows[place], rows["outcome"], content
+            columns = rows["position"], rows[place], rows["outcome"], content, rows["content"]
             lists = [column.to_pylist() for column in columns]
-            found += [Entry(a, b if b is not None else 0, c, d) for a, b, c, d in zip(*lists, strict=True)]
+            found += [Entry(a, b if b is not None else 0, c, d, e) for a, b, c, d, e in zip(*lists, strict=True)]
         return found
 
     def rows_of(self, origin: str, positions: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -139,6 +139,21 @@ class StreamLog:
         """The positions of its first commits of an origin, in the order of commits."""
         where = (pc.field("outcome") == COMMITTED) & (pc.field("origin") == origin)
         return [row["position"] for row in self._first(where, self.order, limit)]
+
+    def begins_with_event(self, origin: str) -> bool:
+        """True if the first that it has of a server is that it started or stopped."""
+        first = next(iter(self._first(pc.field("origin") == origin, "offset", 1)), None)
+        return first is not None and first["outcome"] == EVENT
+
+    def first_of(self, origin: str) -> dict[str, Any] | None:
+        """The first transaction that it has something of."""
+        where = (pc.field("origin") == origin) & (pc.field("outcome") != EVENT)
+        return next(iter(self._first(where, "offset", 1)), None)
+
+    def ended_so(self, origin: str, outcomes: Iterable[str], limit: int) -> list[str]:
+        """The positions of the first transactions with these outcomes."""
+        where = (pc.field("origin") == origin) & pc.field("outcome").isin(sorted(outcomes))
+        return [row["position"] for row in self._first(where, "offset", limit)]
 
     def last_before(self, origin: str, place: int, limit: int) -> list[dict[str, Any]]:
         """The last of its commits of an origin before a place, the last one first."""

@@ -161,7 +161,7 @@ class _Reach:
         self.lost = np.array(sorted(lost), np.int64)
         self.any = False
         self.alike = self.unlike = 0
-        self.begins, self.covers = np.iinfo(np.int64).max, -1
+        self.begins, self.covers, self.ended = np.iinfo(np.int64).max, -1, -1
         self.last: str | None = None
         self.ends = (np.iinfo(np.int64).max, -1)
         most = np.iinfo(np.int64).max
@@ -189,6 +189,7 @@ class _Reach:
                 self.covers, self.last = int(theirs[top]), source.names[int(source.number[here][top])].as_py()
         order = np.argsort(mine, kind="stable")
         theirs, mine = theirs[order], mine[order]
+        self.ended = max(self.ended, int(mine[-1]))
         at = np.searchsorted(mine, self.lost, "right")
         before, behind = at > 0, (at < len(mine)) & (self.lost != ANYWHERE)
         nearer = before & (mine[np.maximum(at - 1, 0)] > self.before)
@@ -205,9 +206,9 @@ class _Reach:
     def shared(self) -> Shared | None:
         """The same as the rules have it."""
         most = np.iinfo(np.int64).max
+        low, high = self._gaps()
         gaps = {
-            (low, float("inf") if high == most else high)
-            for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True)
+            (low, float("inf") if high == most else high) for low, high in zip(low.tolist(), high.tolist(), strict=True)
         }
         return (
             Shared(self.begins, self.covers, self.last, tuple(sorted(gaps)), self.ends)
@@ -215,12 +216,22 @@ class _Reach:
             else None
         )
 
-    def in_gap(self, place: Numbers) -> np.ndarray:
-        """Which places of the source lie between two that both have and between which the copy lost records."""
-        if not len(self.lost):
+    def _gaps(self) -> tuple[np.ndarray, np.ndarray]:
+        """Between which places of the source records were lost; the last that both have may be the damaged one itself."""
+        counts = self.lost != self.ended
+        return self.low[counts], self.high[counts]
+
+    def in_gap(self, place: Numbers, anywhere: bool = True) -> np.ndarray:
+        """Which places of the source lie between two that both have and between which the copy lost records.
+
+        `anywhere`: a loss of which nothing shows what stood before it counts, too.
+        """
+        low, high = self._gaps()
+        low, high = (low, high) if anywhere else (low[low != ANYWHERE], high[low != ANYWHERE])
+        if not len(low):
             return np.zeros(len(place), bool)
-        order = np.argsort(self.low, kind="stable")
-        low, high = self.low[order], np.maximum.accumulate(self.high[order])
+        order = np.argsort(low, kind="stable")
+        low, high = low[order], np.maximum.accumulate(high[order])
         at = np.searchsorted(low, place, "left")
         return (at > 0) & (high[np.maximum(at - 1, 0)] > place)
 
@@ -230,7 +241,8 @@ def compared(
 ) -> Compared:
     """What the copy lacks of the source's transactions of an origin, and has beyond them; lists no longer than the limit.
 
-    `others`: nobody knows which log is the source. What neither the copy nor any of these has anything of is not lacked then.
+    `others`: nobody knows which log is the source. Of what the copy has nothing of, that alone is lacked then which one of these
+    has alike.
     """
     logs = (source, copy, *(others or ()))
     cuts = list(_cuts(logs))
@@ -243,7 +255,7 @@ def compared(
         back.add(mine, theirs)
     for cut in cuts:
         theirs, mine, *more = kept or _read(logs, origin, cut)
-        known = None if others is None else np.concatenate([mine.number, *(rows.number for rows in more)])
+        known = None if others is None else np.concatenate([mine.number, *(_alike(theirs, rows) for rows in more)])
         _judge(theirs, mine, reach, back, found, known)
     return found.compared(reach)
 
@@ -270,18 +282,21 @@ def _judge(
     if not reach.any:
         said[lack] = _WORD[NOTHING_SHARED]
     else:
-        lost = bool(len(reach.lost)) & ~absent & (has[INCOMPLETE] | (source.place < reach.covers))
+        gap = reach.in_gap(source.place) & ~(behind & ~reach.in_gap(source.place, anywhere=False))
+        later = np.zeros(len(source.number), bool)
+        later[here] = copy.place[at] < (reach.lost[-1] if len(reach.lost) else ANYWHERE)
+        lost = bool(len(reach.lost)) & ~absent & (has[INCOMPLETE] | (source.place < reach.covers) | later)
         rules = [
             (has[CORRUPT], DAMAGED),
             (has[UNKNOWN], NOT_READ),
             (lost, LOST),
+            (~absent & undecided & behind, "behind"),
             (~absent, "inside"),
+            (gap, LOST),
             (behind, "behind"),
-            (reach.in_gap(source.place), LOST),
             (source.place < reach.begins, BEGINS_LATER),
         ]
         said = np.select([lack & which for which, _ in rules], [_WORD[word] for _, word in rules], 0)
-        said = np.where(lack & undecided & behind, _WORD["behind"], said)
         said = np.where(lack & (said == 0), _WORD["inside"], said)
         if known is not None:
             lacked = np.isin(said, [_WORD["inside"], _WORD["behind"]])
@@ -293,6 +308,16 @@ def _judge(
     errant &= (copy.place > reach.ends[0]) & (copy.place < reach.ends[1])
     errant &= ~back.in_gap(copy.place)  # there the source lost records: it may have had them, too
     found.add(copy, np.where(errant, _WORD["errant"], 0), copy.outcome)
+
+
+def _alike(source: _Rows, other: _Rows) -> Numbers:
+    """The numbers of what both have alike: `workbench.rules.streams.alike`."""
+    both, here, there = np.intersect1d(source.number, other.number, assume_unique=True, return_indices=True)
+    whole = other.outcome[there] == _CODE[COMMITTED]
+    filtered = whole & (source.comparable[here] != other.comparable[there])
+    same = (source.content[here] == other.content[there]) & (whole | (other.outcome[there] == _CODE[UNKNOWN]))
+    same = (same | filtered) & (source.outcome[here] == _CODE[COMMITTED])
+    return both[same]
 
 
 class _Found:

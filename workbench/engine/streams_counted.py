@@ -38,6 +38,11 @@ _UNLIKE = (
     f"or (s.outcome = '{COMMITTED}' and c.outcome = '{ROLLED_BACK}') "
     f"or (s.outcome = '{ROLLED_BACK}' and c.outcome = '{COMMITTED}')"
 )
+_ALIKE = (
+    f"s.outcome = '{COMMITTED}' and ((c.outcome = '{COMMITTED}' and (s.content is null) != (c.content is null)) "
+    f"or (c.outcome in ('{COMMITTED}', '{UNKNOWN}') and s.hash <=> c.hash))"
+)
+_IN_GAP = f"exists(gaps, x -> x.low < s.place and s.place < x.high and (x.low != {ANYWHERE} or s.place <= covers))"
 _SAID = (
     f"case when unrelated then if(s.outcome = '{COMMITTED}', '{UNRELATED}', null) when s.outcome is null "
     f"then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last "
@@ -46,10 +51,10 @@ _SAID = (
     f"when s.outcome != '{COMMITTED}' or coalesce(c.outcome = '{COMMITTED}', false) then null "
     f"when begins is null then '{NOTHING_SHARED}' "
     f"when c.outcome = '{CORRUPT}' then '{DAMAGED}' when c.outcome = '{UNKNOWN}' then '{NOT_READ}' "
-    f"when c.outcome is not null and lost and (c.outcome = '{INCOMPLETE}' or s.place < covers) then '{LOST}' "
+    f"when c.outcome is not null and lost and (c.outcome = '{INCOMPLETE}' or s.place < covers or c.place < last_lost) "
+    f"then '{LOST}' "
     f"when c.outcome in ({_listed(NOT_HERE_YET)}) and s.place > covers then 'behind' "
-    "when c.outcome is not null then 'inside' when s.place > covers then 'behind' "
-    f"when exists(gaps, x -> x.low < s.place and s.place < x.high) then '{LOST}' "
+    f"when c.outcome is not null then 'inside' when {_IN_GAP} then '{LOST}' when s.place > covers then 'behind' "
     f"when s.place < begins then '{BEGINS_LATER}' else 'inside' end"
 )
 
@@ -91,6 +96,7 @@ def counted(
             .crossJoin(both)
             .groupBy("place")
             .agg(
+                F.max(of).alias("ended"),
                 F.expr(f"coalesce(max_by({other}, {of}) filter (where {of} <= place), -1)").alias("low"),
                 F.expr(
                     f"coalesce(min_by({other}, {of}) filter (where {of} > place and place != {ANYWHERE}), "
@@ -98,7 +104,9 @@ def counted(
                 ).alias("high"),
             )
         )
-        return nearest.agg(F.collect_set(F.struct("low", "high")).alias(name))
+        # The last that both have may be the damaged one itself.
+        counts = F.when(F.col("place") != F.col("ended"), F.struct("low", "high"))
+        return nearest.agg(F.collect_set(counts).alias(name))
 
     whole = (
         theirs.join(mine, F.col("s.position") == F.col("c.position"), "full")
@@ -106,6 +114,7 @@ def counted(
         .crossJoin(F.broadcast(gaps("gaps", copy.lost, "here", "there")))
         .crossJoin(F.broadcast(gaps("holes", source.lost, "there", "here")))
         .withColumn("lost", F.lit(bool(copy.lost)))
+        .withColumn("last_lost", F.lit(max(copy.lost, default=ANYWHERE)).cast("bigint"))
     )
     undecided = (
         f"if(not unrelated and s.outcome is not null and c.outcome in ({_listed(NOT_HERE_YET)}), 'undecided', null)"
@@ -114,7 +123,8 @@ def counted(
     if others is not None:
         known = mine.select("position")
         for log in others:
-            known = known.union(_one_each(spark, log, origin).select("position"))
+            there = theirs.join(_one_each(spark, log, origin).alias("c"), "position")
+            known = known.union(there.where(_ALIKE).select("position"))
         known = known.distinct().select(F.col("position").alias("elsewhere"))
         whole = whole.join(known, F.col("s.position") == F.col("elsewhere"), "left")
         said = F.when(said.isin("inside", "behind") & F.col("elsewhere").isNull(), "alone").otherwise(said)
@@ -135,5 +145,10 @@ def _one_each(spark: SparkSession, log: StreamLog, origin: str) -> DataFrame:
     content = F.when(F.col("ended").isNotNull(), F.col("content")).alias("content")
     rows = read_table(spark, "transactions", [part["path"] for part in log.parts])
     mine = rows.where((F.col("origin") == origin) & (F.col("outcome") != REPEATED))
-    last = F.max_by(F.struct("place", "outcome", "content"), "place").alias("one")
-    return mine.select("position", place, "outcome", content).groupBy("position").agg(last).select("position", "one.*")
+    last = F.max_by(F.struct("place", "outcome", "content", "hash"), "place").alias("one")
+    return (
+        mine.select("position", place, "outcome", content, F.col("content").alias("hash"))
+        .groupBy("position")
+        .agg(last)
+        .select("position", "one.*")
+    )

@@ -112,6 +112,14 @@ class TieredSnapshot:
         """A place that the node told when it was asked: `first`, `last` or `commit`."""
         return place_of(self.probes[name][which]) if name in self.probes else None
 
+    def outdated(self, name: str) -> bool:
+        """Whether a node, asked after its last report, was not as far as it had reported: it cut the end of its log off since."""
+        reported, probed = self.reported(name), self.probed(name)
+        if reported is None or probed is None or probed >= reported:
+            return False
+        asked, then = self.probes[name]["at"], self.nodes[name]["reported_at"]
+        return asked is not None and then is not None and bool(asked > then)
+
     def last(self, name: str) -> Lsn | None:
         """The newest place of a node's log: what it told itself, else what it reported; or its log, where that goes further."""
         return self._lasts.get(name)

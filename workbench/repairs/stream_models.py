@@ -55,14 +55,20 @@ def add_beside(row: dict[str, Any], beside: Mapping[str, tuple[int, int, int]], 
 def conflict_code(model: Model, lacks: Iterable[Lack]) -> str:
     """The code of the need of a server that lacks nothing but what it holds with another content; empty: it lacks more."""
     unlike = model.unlike if isinstance(model, StreamModel) else frozenset()
-    return CONFLICT if {lack.lot for lack in lacks} <= unlike else ""
+    return CONFLICT if {(lack.server, lack.lot) for lack in lacks} <= unlike else ""
+
+
+def _all_listed(streams: Streams, server: str, origin: str) -> bool:
+    """True if all that is known to be on its way to a server stands in a list."""
+    both = streams.differences.get((server, origin))
+    return both is not None and both.shared is not None and len(both.difference.behind) == both.counts["behind"]
 
 
 def model_of_streams(streams: Streams) -> StreamModel:
-    """Of a stream: a lot is a transaction that some log lacks, or the last one that a log has of that of its source."""
+    """Of a stream: a lot is a transaction that some log lacks, or has with another content than that of its source."""
     made: dict[tuple[str, str], tuple[int, set[str]]] = {}
     """(origin, position) -> its place, and who lacks it."""
-    unlike: set[tuple[str, str]] = set()
+    unlike: set[tuple[str, str, str]] = set()
     passed: dict[tuple[str, str], int] = {}
     apart: list[tuple[str, str, str]] = []
     """(server, origin, position) of what one server alone holds: nobody lacks it, and whoever throws it away shall be told."""
@@ -73,15 +79,13 @@ def model_of_streams(streams: Streams) -> StreamModel:
             continue  # where it stands in the stream nobody can say
         assert source is not None
         passed[copy, origin] = both.shared.covers
-        if both.shared.last is not None:
-            made.setdefault((origin, both.shared.last), (both.shared.covers, set()))
         for lack in (*both.difference.inside, *both.difference.behind):
             made.setdefault((origin, lack.position), (lack.place, set()))[1].add(copy)
         log = streams.logs[source]
         for position, row in log.rows_of(origin, both.difference.conflicts).items():
             place = row["commit" if log.by_commit else "last"]
             made.setdefault((origin, position), (place, set()))[1].add(copy)
-            unlike.add((origin, position))
+            unlike.add((copy, origin, position))
             apart.append((copy, origin, position))
     sources = {origin: streams.source_of(origin) for origin in streams.origins}
     lots = [Lot(origin, position, position) for origin, position in made]
@@ -96,15 +100,23 @@ def model_of_streams(streams: Streams) -> StreamModel:
         for one in streams.shown.replicas
         if one.server in streams.logs
     }
+    maybe = set[tuple[str, int]]()
     for number, ((origin, _), (place, lacking)) in enumerate(made.items()):
         for name, server in servers.items():
-            if name not in lacking and (sources[origin] == name or passed.get((name, origin), -1) >= place):
+            if name in lacking:
+                continue
+            if sources[origin] == name or passed.get((name, origin), -1) >= place:
                 server.holds.add(number)
+            elif _all_listed(
+                streams, name, origin
+            ):  # what it surely lacks is listed, and this is not: it is not applied there
+                server.holds.add(number)
+                maybe.add((name, number))
     for told in streams.applied:
         if told.server not in servers and told.source in servers:  # what it lacks, only its own queue tells
             servers[told.server] = Server(told.server, None, None, {}, None, set(range(len(lots))))
     places = [place for place, _ in made.values()]
-    for copy, origin, position in [*apart, *only_there(streams)]:
+    for copy, origin, position in dict.fromkeys([*apart, *only_there(streams)]):
         servers[copy].holds.add(len(lots))
         lots.append(Lot(origin, position, position, within=f"{ONLY_ON} {copy}"))
         places.append(-1)
@@ -120,5 +132,9 @@ def model_of_streams(streams: Streams) -> StreamModel:
         system.origin_of,
         lambda origin, number: system.order_key(origin, (1 << 31) - 1, number),
         places=places,
-        unlike=frozenset(number for number, key in enumerate(made) if key in unlike),
+        covers=passed,
+        maybe=frozenset(maybe),
+        unlike=frozenset(
+            (name, number) for number, key in enumerate(made) for name in servers if (name, *key) in unlike
+        ),
     )

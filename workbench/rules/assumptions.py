@@ -7,7 +7,7 @@ from collections.abc import Mapping
 LOG_BEGINS_AT_FIRST_RECORD, CLOCK_IN_UTC = "log_begins_at_first_record", "clock_in_utc"
 CONSUMER_GUESSED = "consumer_guessed"
 CLOCKS_AGREE = "clocks_agree"
-SOURCE_NAMED, SOURCE_OPEN = "source_named_by_person", "source_open"
+SOURCE_NAMED, SOURCE_OPEN, SOURCE_BY_START = "source_named_by_person", "source_open", "source_by_its_start"
 FURTHEST_IS_SOURCE = "furthest_log_is_source"
 
 ASSUMPTIONS: Mapping[str, str] = {
@@ -16,6 +16,7 @@ ASSUMPTIONS: Mapping[str, str] = {
     CLOCKS_AGREE: "clocks that agree with each other are taken to be right: the files do not say how they were when read",
     SOURCE_NAMED: "a person named the server whose log is the source: the logs do not prove it",
     SOURCE_OPEN: "the source is not named: changes that two logs hold alike are taken for changes that it committed",
+    SOURCE_BY_START: "the server whose log alone begins with a start is the source, if the log of the source was collected",
     FURTHEST_IS_SOURCE: "nothing tells who follows whom: the database whose log goes furthest is taken for the source",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",
 }

@@ -10,7 +10,7 @@ tell, the outcome says so, and `ASK` which question to its source settles it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -162,17 +162,43 @@ class Transaction:
 def transactions(messages: Iterable[Message], stream: Stream) -> list[Transaction]:
     """What the messages with one number of one server make, in the order of the stream.
 
-    They are one transaction, or several where the server started in between: a rebuilt server begins its numbers anew.
+    They are one transaction, or several where the server started in between: a rebuilt server begins its numbers anew. What goes
+    on behind a start was not cut by it: a replica whose server id is that of its source notes its own starts under that id.
+
+        1 (more follows)   start   2 (the end)     one transaction, committed
+        1 (more follows)   start   1 (the end)     two: of the first one the end can never come
     """
     found: list[Transaction] = []
-    for _, of_life in groupby(messages, key=lambda message: message.life):
-        one = _transaction(list(of_life), stream)
+    for of_life in _by_life(messages):
+        one = _transaction(of_life, stream)
         if found and {m.content for m in one.messages} <= {m.content for t in found for m in t.messages}:
             one = Transaction(REPEATED, AGAIN, one.messages, repeated=len(one.messages), ended=one.ended)
         elif found and one.outcome == COMMITTED:
             one = replace(one, why=NUMBER_REUSED)
         found.append(one)
     return found
+
+
+def _by_life(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """The messages of each life of their server; those of one that goes on where the last one ended belong to that."""
+    before: list[Message] = []
+    for _, group in groupby(messages, key=lambda message: message.life):
+        of_life = list(group)
+        if before and not _goes_on(before, of_life[0]):
+            yield before
+            before = []
+        before += of_life
+    if before:
+        yield before
+
+
+def _goes_on(before: Sequence[Message], then: Message) -> bool:
+    """True if a message is a later one of the same transaction, of which the end was not there."""
+    if any(message.ended for message in before):
+        return False
+    if then.number is not None:
+        return then.number > max(message.number or 0 for message in before)
+    return _left_open(before) and bool(then.pieces) and _next(before[-1].pieces[-1], then.pieces[0])
 
 
 def _transaction(messages: list[Message], stream: Stream) -> Transaction:

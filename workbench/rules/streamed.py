@@ -6,8 +6,8 @@ on its way, as long as its applier runs. A lot is a transaction, and its place i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from workbench.rules.mending import Lack, Link, Model, Server
 
@@ -17,11 +17,15 @@ class StreamModel(Model):
     """Servers that hold transactions of streams.
 
     places   number of a lot -> its place in the stream of its origin
-    unlike   lots that a server holds with another content: only all data of another server mend that
+    unlike   (server, lot) that it holds with another content: only all data of another server mend that
+    covers   (server, origin) -> the place that its log goes to, if it has nothing whole there
+    maybe    (server, lot) of what a server may have and may lack: it counts as had, and shows nothing of how far the server is
     """
 
     places: list[int]
-    unlike: frozenset[int] = frozenset()
+    covers: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    maybe: frozenset[tuple[str, int]] = frozenset()
+    unlike: frozenset[tuple[str, int]] = frozenset()
 
     def copy(self) -> StreamModel:
         """A model of its own, in the same state."""
@@ -32,9 +36,11 @@ class StreamModel(Model):
 
     def reached(self, server: Server) -> dict[str, int]:
         """Origin -> the place of the last transaction that the server has."""
-        found: dict[str, int] = {}
+        found = {origin: place for (name, origin), place in self.covers.items() if name == server.name}
         for number in server.holds:
             origin = self.lots[number].origin
+            if (server.name, number) in self.maybe:
+                continue
             found[origin] = max(self.places[number], found.get(origin, -1))
         return found
 

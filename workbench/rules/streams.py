@@ -8,7 +8,7 @@ comes after is behind, and on its way.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -56,13 +56,15 @@ class Entry(NamedTuple):
     """One transaction of a stream.
 
     place    where it ended: the order of commits
-    content  what counts of it, as a number; None: not to be compared
+    content  what counts of it, as a number; None: not to be compared, for one of a filtered stream may lack statements
+    hash     the same, also where it may lack some
     """
 
     position: str
     place: int
     outcome: str
     content: int | None = None
+    hash: int | None = None
 
 
 class Lack(NamedTuple):
@@ -130,6 +132,8 @@ def shared(source: Mapping[str, Entry], copy: Mapping[str, Entry], lost: Iterabl
             gaps.add((ANYWHERE, float("inf")))
             continue
         at = bisect_right(places, place)
+        if at == len(both) and place == places[-1]:
+            continue  # the last that both have is the damaged one itself
         # What both had first or last is no border: the copy may begin, or end, with the loss.
         gaps.add((both[at - 1][1] if at else -1, both[at][1] if at < len(both) else float("inf")))
     settled = [(theirs, position) for _, theirs, position in both if copy[position].outcome in SETTLED]
@@ -142,12 +146,12 @@ def difference(
     copy: Sequence[Entry],
     lost: Sequence[int] = (),
     lost_there: Sequence[int] = (),
-    elsewhere: Collection[str] | None = None,
+    elsewhere: Iterable[Entry] | None = None,
 ) -> Difference:
     """What the copy lacks of the source's stream, and has beyond it. Of a number used twice the last one counts.
 
     `lost` are places in the copy at which records could not be read, `lost_there` those in the source. `elsewhere`: nobody knows
-    which log is the source, and of these positions a third one has something.
+    which log is the source, and these are of third ones: what one of them has committed alike is no server's own.
     """
     order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
     theirs, mine = ({one.position: one for one in stream} for stream in (order, there))
@@ -160,9 +164,9 @@ def difference(
     found = Difference(both.last)
     for one in order:
         if theirs[one.position] is one:
-            _judge(one, mine.get(one.position), both, bool(lost), found)
+            _judge(one, mine.get(one.position), both, lost, found)
     if elsewhere is not None:
-        known = {*mine, *elsewhere}
+        known = {*mine, *(other.position for other in elsewhere if alike(theirs.get(other.position), other))}
         lacks = sorted((*found.inside, *found.behind), key=lambda lack: (lack.place, lack.position))
         found.alone.extend(lack.position for lack in lacks if lack.position not in known)
         found.inside[:], found.behind[:] = (
@@ -186,14 +190,15 @@ def apart(source: Mapping[str, Entry], copy: Mapping[str, Entry]) -> bool:
     return told.count(False) > told.count(True)
 
 
-def _judge(one: Entry, there: Entry | None, both: Shared, lost: bool, found: Difference) -> None:
+def _judge(one: Entry, there: Entry | None, both: Shared, lost: Sequence[int], found: Difference) -> None:
     """Put one transaction of the source into the difference."""
     if there is not None and there.outcome in NOT_HERE_YET:
         found.undecided[one.position] = one.outcome
     if there is not None and unlike(one, there):
         found.conflicts.append(one.position)
     elif one.outcome == COMMITTED and (there is None or there.outcome != COMMITTED):
-        verdict = judged(one.place, there.outcome if there else None, both, lost)
+        later = there is not None and max(lost, default=ANYWHERE) > there.place
+        verdict = judged(one.place, there.outcome if there else None, both, bool(lost), later)
         lack = Lack(one.position, one.place, there.outcome if there else None)
         if verdict == "inside":
             found.inside.append(lack)
@@ -201,6 +206,14 @@ def _judge(one: Entry, there: Entry | None, both: Shared, lost: bool, found: Dif
             found.behind.append(lack)
         else:
             found.unknown.append((one.position, one.place, verdict))
+
+
+def alike(one: Entry | None, there: Entry) -> bool:
+    """True if two logs have one transaction alike; of a stream that is filtered, and one that is not, the number has to do."""
+    if one is None or one.outcome != COMMITTED or there.outcome not in (COMMITTED, UNKNOWN):
+        return False
+    filtered = (one.content is None) != (there.content is None)
+    return one.hash == there.hash or (filtered and there.outcome == COMMITTED)
 
 
 def unlike(one: Entry, there: Entry) -> bool:
@@ -212,20 +225,22 @@ def unlike(one: Entry, there: Entry) -> bool:
     return {one.outcome, there.outcome} == {COMMITTED, ROLLED_BACK}
 
 
-def judged(place: int, outcome: str | None, both: Shared, lost: bool) -> str:
+def judged(place: int, outcome: str | None, both: Shared, lost: bool, later: bool = False) -> str:
     """`inside`, `behind`, or why nothing tells: of a transaction committed at this place of the source.
 
-    `outcome` is what the copy has of it, None: nothing; `lost` says that the copy lost records anywhere.
+    `outcome` is what the copy has of it, None: nothing; `lost` says that the copy lost records anywhere, `later` that it did so
+    behind what it has of this transaction.
     """
     if outcome in (CORRUPT, UNKNOWN):
         return DAMAGED if outcome == CORRUPT else NOT_READ
     if outcome is not None:
         # Pieces of it are there. With records lost, the others may have been there, too.
-        if lost and (outcome == INCOMPLETE or place < both.covers):
+        if lost and (outcome == INCOMPLETE or place < both.covers or later):
             return LOST
         return "behind" if outcome in NOT_HERE_YET and place > both.covers else "inside"
+    # Of a loss that may have been anywhere, the end of the log is no likelier place than any other.
+    if any(low < place < high for low, high in both.gaps if low != ANYWHERE or place <= both.covers):
+        return LOST
     if place > both.covers:
         return "behind"
-    if any(low < place < high for low, high in both.gaps):
-        return LOST
     return BEGINS_LATER if place < both.begins else "inside"

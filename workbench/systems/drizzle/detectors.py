@@ -115,13 +115,17 @@ def _holder(situation: Situation, row: Row) -> str | None:
 def without_end(situation: Situation) -> Iterator[Finding]:
     """Transactions without an end: some may still get one, of some the source started anew, and of some it tells more."""
     for key, rows in _odd(situation, lambda row: row["outcome"] == UNFINISHED):
-        open_ones = [row for row in rows if row["at_source"] in (None, UNFINISHED)]
         void = [row for row in rows if row["at_source"] in (ROLLED_BACK, ABORTED)]
-        told = f"; at their source {len(void):,} of them were taken back" if void else ""
+        missing = [row for row in rows if row["at_source"] == COMMITTED and _is_missing(situation, row)]
+        waits = len(void) + len(missing) < len(rows)
+        told = f"; their source took {len(void):,} of them back" if void else ""
+        if missing:
+            told += f"; their source committed {len(missing):,} of them: what is not here was lost (MISSED_CHANGE)"
         yield Finding(
             "TXN_UNFINISHED",
-            "warning" if len(open_ones) + len(void) < len(rows) or open_ones else "info",
-            f"{key[0]}: {_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply, wait{told}",
+            "warning" if waits else "info",
+            f"{key[0]}: {_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply"
+            f"{', wait' if waits else ''}{told}",
             **_of(key, rows),
             fix=(
                 step(
@@ -132,7 +136,8 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
-    for key, rows in _odd(situation, lambda row: row["outcome"] == ABORTED):
+    # Of one that its source committed, the start was another server's: it is missing, and said so.
+    for key, rows in _odd(situation, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED):
         lost = bool(_streams(situation).logs[key[0]].lost)
         yield Finding(
             "TXN_ABORTED",
@@ -147,6 +152,14 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _is_missing(situation: Situation, row: Row) -> bool:
+    """True if the log of a server is past what it has in part."""
+    streams = _streams(situation)
+    both = streams.differences.get((row["server"], row["origin"]))
+    at = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
+    return both is not None and at in {lack.position for lack in both.difference.inside}
 
 
 def conflicts(situation: Situation) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.model import Problem
+from workbench.model import Problem, counted
 from workbench.repairs.plans import ALL, SENT, Draft, Need, Repairs, Step, View
 from workbench.repairs.stream_models import ONLY_ON
 from workbench.repairs.stream_records import (
@@ -26,7 +26,7 @@ from workbench.repairs.stream_records import (
     reached_before,
     records_of,
 )
-from workbench.rules.mending import Model
+from workbench.rules.mending import Lack, Model
 from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
 from workbench.rules.streamed import StreamModel
 from workbench.systems.drizzle.definitions import defined
@@ -94,23 +94,50 @@ class ApplyTransactions:
             lack.lot for lack in model.missing() | (set() if comes else model.pending()) if lack.server == need.server
         }
         lots = sorted(lacks - model.gone(), key=lambda number: (model.lots[number].origin, model.places[number]))
+        if why := _too_early(view, need.server, lots):
+            certain = [number for number in lots if Lack(need.server, number) in model.missing()]
+            if lots and not certain:
+                yield Draft(APPLY, _says(lots, need.server), (), refused=why)
+            lots = certain
         steps, why = [], ""
         with Logs() as logs:
             for origin in dict.fromkeys(model.lots[number].origin for number in lots):
                 mine = [number for number in lots if model.lots[number].origin == origin]
-                wanted, why = _wanted(view, origin, mine, logs)
+                wanted, why = _wanted(view, need.server, origin, mine, logs)
                 why = why or _overtaken(view, need.server, origin, wanted, logs)
                 if wanted:
                     steps.append(_step(view, need.server, origin, wanted, logs))
                 if why:
                     break
         if lots:
-            many = f"{len(lots):,} transaction{'s' * (len(lots) != 1)}"
-            says = f"apply {many} to {need.server} in the order of commits"
-            yield Draft(APPLY, says, tuple(steps), load=f"the rows of {many} on {need.server}", refused=why)
+            load = f"the rows of {counted(len(lots), 'transaction')} on {need.server}"
+            yield Draft(APPLY, _says(lots, need.server), tuple(steps), load=load, refused=why)
 
 
-def _wanted(view: View, origin: str, lots: Sequence[int], logs: Logs) -> tuple[list[Wanted], str]:
+def _says(lots: Sequence[int], server: str) -> str:
+    return f"apply {counted(len(lots), 'transaction')} to {server} in the order of commits"
+
+
+def _too_early(view: View, server: str, lots: Iterable[int]) -> str:
+    """Why nothing is written to a server that follows all that it has: it may have it by now; empty: it has not.
+
+    What a server is past, it lacks for sure. What follows the end of its log may be there: the log was read earlier than the
+    others, and where nobody knows the source, it may be that of the source.
+    """
+    streams, model = view.situation.verdicts.streams, view.model
+    assert streams is not None
+    if server in streams.torn:
+        return (
+            f"the log of {server} is cut in its last record, which it may have applied by now: collect it again first"
+        )
+    passed = {model.lots[lack.lot].origin for lack in model.missing() if lack.server == server}
+    mine = sorted({model.lots[number].origin for number in lots} - passed)
+    if guessed := [origin for origin in mine if streams.is_open(origin)]:
+        return f"{_names_first(guessed)}: {server} may be that server, read before the others"
+    return ""
+
+
+def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Logs) -> tuple[list[Wanted], str]:
     """The transactions of these lots that can be applied, up to the first that cannot; and why that one cannot."""
     streams, show = view.situation.verdicts.streams, view.situation.topology.system.show
     model = view.model
@@ -120,7 +147,7 @@ def _wanted(view: View, origin: str, lots: Sequence[int], logs: Logs) -> tuple[l
     for number in lots:
         position = model.lots[number].last
         name = f"transaction {show(position)} of {origin}"
-        if number in model.unlike:
+        if (server, number) in model.unlike:
             return found, f"{name} is there with another content: no row tells which of the two is right"
         held = [one for one in holders if one in model.servers and number in model.servers[one].holds]
         source = next(iter(sorted(held, key=lambda one: one != streams.source_of(origin))), None)
@@ -345,6 +372,8 @@ class Provision:
         streams = view.situation.verdicts.streams
         assert streams is not None
         lots = {lack.lot for lack in need.lacks}
+        sure = model.missing() & need.lacks or any((need.server, lot) in model.unlike for lot in lots)
+        early = "" if sure else _too_early(view, need.server, lots)
         # Whoever copies from a server with transactions of its own spreads them.
         own = {
             name
@@ -381,7 +410,10 @@ class Provision:
                 "all data, once",
                 f"{need.server} until it is done",
                 "it is done by hand",
-                _names_first(guessed) if guessed and lots & model.unlike else "",
+                early
+                or (
+                    _names_first(guessed) if guessed and any((need.server, lot) in model.unlike for lot in lots) else ""
+                ),
             )
 
 

@@ -110,7 +110,9 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
             offer = tiers.offer(name)
             offered = [one.name for one in offer.union] if offer else []
             useful = tiers.offered(name) or []
-            why = f"it would be offered {some(useful or offered)}" if offered else _why_none(tiers, name)
+            why = f"it would be offered {some(offered)}" if offered else _why_none(tiers, name)
+            if useful and set(useful) != set(offered):
+                why += f"; of these {some(useful)} can serve it"
             if offered and not useful:
                 why += "; none of those that answer still has its file"
             fix = [
@@ -201,7 +203,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
             # One that can go on from no log itself would leave the node where it is stuck.
-            coming_back = [one for one in silent if tiers.gap(one) != "now"]
+            coming_back = [one for one in silent if tiers.may_reach_head(one)]
             had = (
                 f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
                 if silent

@@ -1,0 +1,151 @@
+"""Transactions that a copy of a stream has in part, or its source, held against each other message by message.
+
+A number alone proves nothing: every server has the id 1 that was not told otherwise.
+
+    source  104/1 104/2 104/3     copy  104/1 104/2       the rest is missing, or on its way
+    source  104/1 104/2 104/3     copy  another 104/1     two transactions under one number: a conflict
+    source  104/1 x 104/2 104/3   copy  x 104/2 104/3     the log of the copy may begin behind 104/1: unknown
+    source  104/1 x 104/2 104/3   copy  104/1 104/2       the copy is past x, and will not be sent it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.engine.reading import Part
+from workbench.engine.rows import rows_where
+from workbench.engine.streams import StreamLog
+from workbench.engine.streams_compared import Compared
+from workbench.rules.segments import ABORTED, COMMITTED, INCOMPLETE, UNFINISHED
+from workbench.rules.streams import BEGINS_LATER
+
+IN_PART = frozenset({UNFINISHED, ABORTED, INCOMPLETE})
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The messages of a transaction that a log has: hash of each -> where it stands. `numbered`: all tell which one they are."""
+
+    places: Mapping[int, int]
+    numbered: bool
+
+
+@dataclass(frozen=True)
+class SegmentedLog:
+    """A log, and the parts of the table `segments` that hold its messages."""
+
+    log: StreamLog
+    segments: Sequence[Part]
+
+    def messages(self, origin: str, positions: Iterable[str]) -> dict[str, Messages]:
+        """Position -> what the log has of these transactions, without messages that do not fit their checksum."""
+        wanted = pa.array(sorted(set(positions)), pa.string())
+        where = (pc.field("origin") == origin) & pc.field("position").isin(wanted)
+        where &= pc.field("sound").is_null() | pc.field("sound")
+        rows = rows_where(self.segments, ["position", "offset", "content", "segment"], where).to_pylist()
+        found: dict[str, Messages] = {}
+        for row in rows:
+            before = found.get(row["position"], Messages({}, True))
+            numbered = before.numbered and row["segment"] is not None
+            found[row["position"]] = Messages({row["content"]: row["offset"], **before.places}, numbered)
+        return found
+
+    def first_message(self, origin: str) -> tuple[str, int] | None:
+        """The position and the hash of the first message that the log has of an origin."""
+        first = self.log.first_of(origin)
+        if first is None:
+            return None
+        rows = rows_where(self.segments, ["content"], pc.field("offset") == first["offset"]).to_pylist()
+        return (first["position"], rows[0]["content"]) if rows else None
+
+
+def by_messages(found: Compared, source: SegmentedLog, copy: SegmentedLog, origin: str, limit: int) -> Compared:
+    """What was found of two logs, and of what one has in part how it stands message by message."""
+    one = found.difference
+    parts = {lack.position for lack in (*one.inside, *one.behind) if lack.outcome in IN_PART}
+    unended = source.log.ended_so(origin, IN_PART, limit)
+    whole = {at for at, row in copy.log.rows_of(origin, unended).items() if row["outcome"] == COMMITTED}
+    if found.shared is None or not parts | whole | one.undecided.keys():
+        return found
+    theirs, mine = (log.messages(origin, parts | whole | one.undecided.keys()) for log in (source, copy))
+    apart = {at for at in parts if _differ(mine.get(at), theirs.get(at))}
+    apart |= {at for at in whole if _differ(theirs.get(at), mine.get(at))}
+    if source.log.by_commit:
+        return _moved(found, apart, set(), set()) if apart else found
+    covers = max([found.shared.covers, *_reached(one.undecided.keys() - apart, theirs, mine)])
+    begins = _beginning(source, copy, origin)
+    cut, never = set[str](), set[str]()
+    for lack in (*one.inside, *one.behind):
+        lacks = _lacks(theirs.get(lack.position), mine.get(lack.position))
+        gone = [place for place in lacks if place < covers]
+        if lack.position in apart or not gone:
+            continue
+        # What the log of a copy may have had before it begins is not known; what it is past will not come.
+        if begins is not None and max(gone) < begins:
+            cut.add(lack.position)
+        elif lack in one.behind:
+            never.add(lack.position)
+    never |= {lack.position for lack in one.behind if lack.outcome is None and lack.place < covers}
+    if not (apart or cut or never) and covers == found.shared.covers:
+        return found
+    return _moved(replace(found, shared=replace(found.shared, covers=covers)), apart, cut, never)
+
+
+def _reached(positions: Iterable[str], theirs: Mapping[str, Messages], mine: Mapping[str, Messages]) -> Iterator[int]:
+    """Where the log of the source has the messages that the copy has of these transactions."""
+    for at in positions:
+        if at in theirs and at in mine:
+            yield from (place for content, place in theirs[at].places.items() if content in mine[at].places)
+
+
+def _differ(part: Messages | None, whole: Messages | None) -> bool:
+    """True if what one log has in part is not of what the other one has whole. A filtered stream numbers no messages."""
+    return bool(part and whole and part.numbered and whole.numbered and part.places.keys() - whole.places.keys())
+
+
+def _beginning(source: SegmentedLog, copy: SegmentedLog, origin: str) -> int | None:
+    """Where the log of the source has the first message of the copy's log; None: it has it not."""
+    first = copy.first_message(origin)
+    if first is None:
+        return None
+    there = source.messages(origin, [first[0]]).get(first[0])
+    return there.places.get(first[1]) if there else None
+
+
+def _lacks(whole: Messages | None, part: Messages | None) -> list[int]:
+    """Where the log of the source has the messages that the copy lacks of a transaction which it has in part."""
+    if whole is None or part is None:
+        return []
+    return [place for content, place in whole.places.items() if content not in part.places]
+
+
+def _moved(found: Compared, apart: set[str], cut: set[str], never: set[str]) -> Compared:
+    """The same, some of it as conflicts, some as unknown, and some that was taken for coming as missing."""
+    one, counts = found.difference, found.counts.copy()
+    out = apart | cut
+    passed = [lack for lack in one.behind if lack.position in never - out]
+    inside = sorted(
+        [*(lack for lack in one.inside if lack.position not in out), *passed],
+        key=lambda lack: (lack.place, lack.position),
+    )
+    behind = [lack for lack in one.behind if lack.position not in out | never]
+    unknown = [(lack.position, lack.place, BEGINS_LATER) for lack in (*one.inside, *one.behind) if lack.position in cut]
+    conflicts = [*one.conflicts, *sorted(apart - set(one.conflicts))]
+    made = replace(
+        one,
+        inside=inside,
+        behind=behind,
+        unknown=sorted([*one.unknown, *unknown], key=lambda row: (row[1], row[0])),
+        undecided={at: outcome for at, outcome in one.undecided.items() if at not in apart},
+        conflicts=conflicts,
+    )
+    for word in ("inside", "behind", "unknown", "conflicts"):
+        counts[word] += len(getattr(made, word)) - len(getattr(one, word))
+    whole = len(behind) == counts["behind"]
+    first = behind[0].position if behind else None if whole else found.first
+    last = (behind[-1].position if behind else None) if whole else found.last
+    return replace(found, difference=made, counts=counts, first=first, last=last)
