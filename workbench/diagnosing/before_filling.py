@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.only_holders import write_again_first
+from workbench.diagnosing.only_holders import waits_for_it, write_again_first
 from workbench.diagnosing.repair_sources import fed_by_it_alone
 from workbench.diagnosing.stuck_servers import holders_of_waits, to_be_filled
 from workbench.model import counted, listed, step
@@ -20,6 +20,8 @@ def source_first(situation: Situation, source: str, suffix: str | None, server: 
     stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
     if write_again_first(situation, source, suffix) or holders_of_waits(situation, source, suffix) == [server]:
         return  # it waits for what only the server itself has
+    if source in situation.once(waits_for_it).get((server, suffix), ()):
+        return  # that is saved first
     if stuck and (source, suffix) in situation.once(to_be_filled):
         yield step(
             f"first do what REINIT_REQUIRED says of {source}",

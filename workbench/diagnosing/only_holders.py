@@ -118,12 +118,22 @@ def keeps_log(situation: Situation, server: str, suffix: str | None) -> bool:
 
 
 def waits_for_it(situation: Situation) -> dict[tuple[str, str | None], list[str]]:
-    """A server whose data lack changes -> those that wait for what only its log has: it is to be saved before a filling."""
-    found: dict[tuple[str, str | None], list[str]] = {}
-    for server, suffix in sorted({(row["server"], row["suffix"]) for row in situation.verdicts.pending}, key=str):
-        if kept := _kept_by_one(situation, server, suffix):
-            found.setdefault((kept.holder, suffix), []).append(server)
-    return found
+    """A server whose data lack changes -> those that wait for what it has and no whole server: it is saved before a filling.
+
+    a and c were restored and wrote again, b and h have what both lack, and wait for what they made since    a and c, each: b, h
+    """
+    found: dict[tuple[str, str | None], set[str]] = {}
+    for row in situation.verdicts.pending:
+        if row["suppliers"] or row.get("through"):
+            continue
+        suffix = row["suffix"]
+        lossy = lacking_what_others_have(situation, suffix) | {
+            name for name, of in situation.unrecorded if of == suffix
+        }
+        giving = {name for name in _having(situation, row, some=True) if keeps_log(situation, name, suffix)}
+        for name in giving - {row["server"]} if giving - {row["server"]} <= lossy else ():
+            found.setdefault((name, suffix), set()).add(row["server"])
+    return {key: sorted(found[key]) for key in sorted(found, key=str)}
 
 
 def lacking_what_others_have(situation: Situation, suffix: str | None) -> set[str]:

@@ -53,7 +53,7 @@ def _restarts(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[s
 
 
 def _saves(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
-    """Server, suffix and step, of those for whose log others wait."""
+    """Server, suffix and step, of those that have what others wait for."""
     for (server, suffix), waiting in situation.once(waits_for_it).items():
         of = listed(waiting, "and")
         yield (
@@ -61,7 +61,7 @@ def _saves(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[str,
             suffix,
             step(
                 f"first save from {server} what {of} {'waits' if len(waiting) == 1 else 'wait'} for (REINIT_REQUIRED, "
-                f"PENDING_CHANGES): only the log of {server} has it",
-                "an initialisation throws it away, and nothing brings it any more",
+                "PENDING_CHANGES), from its log or its entries",
+                "an initialisation throws it away, and no server that lacks nothing has it",
             ),
         )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from workbench.diagnosing.contents import Difference
 from workbench.diagnosing.situation import Situation
+from workbench.rules.contents import LIVE
 from workbench.rules.mending import Model
 
 ENTRIES_DIFFER = "ENTRIES_DIFFER"
@@ -42,6 +43,20 @@ def of_its_own(situation: Situation, suffix: str | None, server: str) -> int:
             if contents.suffix == suffix
             for one in contents.unexplained()
             if one.position is None and not one.spelt and _shows_more(one, server)
+        }
+    )
+
+
+def on_it_alone(situation: Situation, suffix: str | None, server: str) -> int:
+    """How many entries only this server has, where nothing tells that they were deleted elsewhere."""
+    return len(
+        {
+            one.entry
+            for contents in situation.verdicts.contents
+            if contents.suffix == suffix and server in contents.exports
+            for one in contents.unexplained()
+            if one.position is None and not one.attribute
+            if [name for name, held in contents.held[one.entry].items() if held.status == LIVE] == [server]
         }
     )
 

@@ -18,7 +18,7 @@ from workbench.model import counted, listed, time_passed
 from workbench.repairs.cut_off import cut_off
 from workbench.repairs.obstacles import EMPTY, told_of
 from workbench.repairs.plans import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
-from workbench.repairs.unlike_entries import ENTRIES_DIFFER, of_its_own
+from workbench.repairs.unlike_entries import ENTRIES_DIFFER, of_its_own, on_it_alone
 from workbench.rules.mending import achieved, left_behind
 from workbench.systems.ds389.logged.replicas_off import not_reached
 from workbench.systems.ds389.native import (
@@ -241,6 +241,11 @@ class Initialise:
 def _only_here(view: View, server: str, way: str) -> str:
     """Why a server is filled only if a person asks for it whose data alone show changes that no log has; empty: it shows none."""
     count = alone_without_log(view.situation, server, view.suffix)
+    if not count and (alone := on_it_alone(view.situation, view.suffix, server)):
+        return (
+            f"{counted(alone, 'entry is', 'entries are')} on {server} only: save {'it' if alone == 1 else 'them'} first "
+            f"({ENTRIES_DIFFER}), then plan with --for {server} --way {way}"
+        )
     return (
         f"the data of {server} alone {'shows' if count == 1 else 'show'} {counted(count)} that no log has: save them first "
         f"(PENDING_CHANGES), then plan with --for {server} --way {way}"
