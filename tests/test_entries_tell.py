@@ -17,6 +17,7 @@ from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.engine.entries import differing
 from workbench.repairs.planning import plan
+from workbench.repairs.unlike_entries import on_it_alone
 
 # --- a server went down just after it answered: only its access log names the change
 
@@ -257,7 +258,10 @@ def test_entries_that_one_server_alone_has_are_not_said_to_differ_on_all(tmp_pat
     """No server remembers a deletion of so long ago: it may have been added while s1 did not replicate."""
     age = int(timedelta(days=8).total_seconds())
     files = mesh({"r1": (1, age), "r2": (5, 5)}, {"s1": [entry("uid=anna", 1)], "s2": [], "s3": []}, {})
-    (differ,) = (one for one in diagnose(case_of(tmp_path, files))["findings"] if one["code"] == "ENTRIES_DIFFER")
+    case = case_of(tmp_path, files)
+    situation, _ = situation_of(case)
+    assert [on_it_alone(situation, SUFFIX, name) for name in ("s1", "s2", "s3")] == [1, 0, 0]
+    (differ,) = (one for one in diagnose(case)["findings"] if one["code"] == "ENTRIES_DIFFER")
     assert differ["summary"].startswith("1 entry is on s1 only, ")
     assert "while it did not replicate" in differ["fix"][0]["repair"]
     assert differ["fix"][0]["caution"].startswith("do not initialise s1 before they are saved")

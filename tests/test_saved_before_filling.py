@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from case_samples import INCIDENT
 from detector_samples import of
-from mesh_samples import case_of
+from mesh_samples import case_of, csn
 
 from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.only_holders import waits_for_it
 from workbench.repairs.case_plan import plan_for
+from workbench.rules.vectors import Span
 
 _RESTORED = INCIDENT.parent / "restored_from_own_backup" / "2-after"
 
@@ -45,3 +49,24 @@ def test_what_only_its_log_has_is_saved_first(with_consumer: bool, tmp_path: Pat
     repairs = [(step.repair, step.server) for step in plan_for(case).steps]
     assert repairs[:2] == [("save", "s3"), ("initialise", "s3")]
     assert not {"s1", "s2"} & {server for repair, server in repairs if repair == "initialise"}
+
+
+@pytest.mark.parametrize(("whole", "kept"), [(False, {"s1": ["s2"], "s3": ["s2"]}), (True, {})])
+def test_each_of_two_restored_servers_is_saved_first(whole: bool, kept: dict[str, list[str]]) -> None:
+    """s1 and s3 lack what s2 has, and s2 waits for what both have; s4 has it too and lacks nothing, or is behind like s2."""
+
+    def server(name: str, last: int) -> Any:
+        seen = {"1": Span(csn(1, 1), csn(last, 1))}
+        return SimpleNamespace(server=name, suffix="dc=x", keeps_log=True, seen=lambda: seen)
+
+    replicas = [server("s1", 9), server("s2", 5), server("s3", 9), server("s4", 9 if whole else 5)]
+    waits = {"server": "s2", "suffix": "dc=x", "origin": "1", "first": csn(6, 1), "last": csn(9, 1), "suppliers": []}
+    lacking = [{"server": name, "suffix": "dc=x", "held_by": ["s2"], "shown_by": []} for name in ("s1", "s3")]
+    by_name = {replica.server: replica for replica in replicas}
+    situation: Any = SimpleNamespace(
+        verdicts=SimpleNamespace(pending=[waits], missing=lacking),
+        topology=SimpleNamespace(replicas=replicas, system=SimpleNamespace(typed=lambda text: text)),
+        unrecorded={},
+        replica=lambda name, suffix: by_name[name],
+    )
+    assert waits_for_it(situation) == {(name, "dc=x"): servers for name, servers in kept.items()}
