@@ -14,6 +14,8 @@ from mesh_samples import case_of, csn
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.only_holders import waits_for_it
+from workbench.diagnosing.steps_before_filling import off_before_writable
+from workbench.model import Finding, step
 from workbench.repairs.case_plan import plan_for
 from workbench.rules.vectors import Span
 
@@ -70,3 +72,16 @@ def test_each_of_two_restored_servers_is_saved_first(whole: bool, kept: dict[str
         replica=lambda name, suffix: by_name[name],
     )
     assert waits_for_it(situation) == {(name, "dc=x"): servers for name, servers in kept.items()}
+
+
+def test_a_link_that_would_pass_over_changes_is_off_before_its_consumer_is_writable() -> None:
+    off = step("first switch c-to-b off, on c, until b has what the log of c lacks", "a session passes over 7 changes")
+    on = step("see whether the backend of b is read-only, and make it writable, on b: `dsconf …`", "it refuses")
+    other = step("make it writable, on h: `dsconf …`", "it refuses")
+    findings = [
+        Finding("APPLY_RETRY_LOOP", "error", "", server="b", fix=(on,)),
+        Finding("LINK_FAILING", "error", "", server="a", link="a-to-b", fix=(on,)),
+        Finding("LINK_FAILING", "error", "", server="c", link="c-to-b", fix=(off, on)),
+        Finding("LINK_FAILING", "error", "", server="a", link="a-to-h", fix=(other,)),
+    ]
+    assert [finding.fix for finding in off_before_writable(findings)] == [(off, on), (off, on), (off, on), (other,)]

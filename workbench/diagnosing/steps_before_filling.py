@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.only_holders import waits_for_it
 from workbench.model import Finding, listed, step
 
+_SWITCH_OFF = re.compile(r"first switch \S+ off, on \S+, until (?P<consumer>\S+) has ")
+"""The step of `failing_links` that keeps such a link off."""
+
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
@@ -34,7 +37,25 @@ def with_steps_before_filling(situation: Situation, findings: Iterable[Finding])
                     if f"from the changelog of {server}," not in text and not text.startswith("do not "):  # they say so
                         found[number] = replace(one, fix=(*one.fix[:at], first, *one.fix[at:]))
                     break
+    return off_before_writable(found)
+
+
+def off_before_writable(findings: list[Finding]) -> list[Finding]:
+    """The findings; a server is not made writable before the links are off whose sessions would pass over changes there."""
+    found = list(findings)
+    for failing in findings:
+        first = failing.fix[0] if failing.code == "LINK_FAILING" and failing.fix else None
+        if first is None or not (named := _SWITCH_OFF.match(first["repair"] or "")):
+            continue
+        for number, one in enumerate(found):
+            at = next((at for at, fix in enumerate(one.fix) if _writable(fix["repair"] or "", named["consumer"])), None)
+            if at is not None and one.link != failing.link:
+                found[number] = replace(one, fix=(*one.fix[:at], first, *one.fix[at:]))
     return found
+
+
+def _writable(repair: str, server: str) -> bool:
+    return f"make it writable, on {server}:" in repair
 
 
 def _restarts(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:

@@ -469,7 +469,8 @@ def _told(
         elif not down and not there:
             meant = places.meant(link)
     elif cause.reason in TRANSIENT and link.consumer in shown.down:
-        says = f"{link.consumer} could not be read when servers were collected; at the last attempt, {cause.says}"
+        last = f"; at the last attempt, {cause.says}" if cause.says else ""
+        says = f"{link.consumer} could not be read when servers were collected{last}"
         cause = Cause(UNREACHABLE, cause.code, says, CONSUMER_DOWN)
     elif cause.reason in TRANSIENT:
         # A consumer that refuses a change is busy with the other suppliers that send it that change.
