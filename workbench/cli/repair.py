@@ -24,6 +24,7 @@ from workbench.repairs.plan_text import file_of, plan_text, step_text
 from workbench.repairs.plans import NAME, Plan, as_json, read_plan
 from workbench.repairs.reaching import REPLICATION_PASSWORD
 from workbench.repairs.standing import Standing
+from workbench.rules.assumptions import ASSUMPTIONS, SOURCE_NAMED
 
 _ONCE = {"max_steps", "max_changes", "dead_owner"}
 """Options of one run, not of the next one."""
@@ -93,6 +94,14 @@ def _applying(command: Callable[..., Any]) -> Callable[..., Any]:
                 metavar="NAME",
                 multiple=True,
                 help="The server whose data or settings change.",
+            ),
+            click.option(
+                "--assume",
+                "assumed",
+                metavar="CODE",
+                multiple=True,
+                type=click.Choice(sorted(ASSUMPTIONS)),
+                help="What a step takes for granted, and you know to be so.",
             ),
             click.option("--max-steps", type=click.IntRange(1), help="Stop after so many steps of this run."),
             click.option("--max-changes", type=click.IntRange(0), help="Stop before more changes to data than this."),
@@ -178,6 +187,7 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     steps = [step_text(step, file_of(plan, step)) for step in left]
     say("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
     _confirm(list(dict.fromkeys(step.server for step in left)), options["confirmed"])
+    accept(list(dict.fromkeys(code for step in left for code in step.assumes)), options["assumed"])
     with ended_in_order():
         outcome = applied(
             plan,
@@ -240,6 +250,20 @@ def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
             typed = None
         if typed != name:
             raise Problem("not confirmed", name, "nothing was done")
+
+
+def accept(assumed: Sequence[str], accepted: Sequence[str]) -> None:
+    """Have what the steps take for granted accepted by whoever knows it, but for what a person decided already."""
+    for code in (code for code in assumed if code not in (*accepted, SOURCE_NAMED)):
+        says = ASSUMPTIONS[code]
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"the plan takes for granted: {says}. If that is so, give --assume {code}")
+        try:
+            sure = click.confirm(f"the plan takes for granted: {says}. Is that so?", err=True)
+        except click.Abort:
+            sure = False
+        if not sure:
+            raise Problem("not accepted", code, "nothing was done")
 
 
 def _rehearse(plan: Plan, plan_file: Path) -> None:
