@@ -121,7 +121,7 @@ def test_two_moves_that_exclude_each_other(tmp_path: Path) -> None:
     case = case_of(tmp_path, apart())
     found = diagnose(case)
     assert headline(found).startswith(
-        f"S1 moved ou=a,{SUFFIX} below ou=b,{SUFFIX} while s2 moved ou=b,{SUFFIX} below ou=a,{SUFFIX}; "
+        f"s1 moved ou=a,{SUFFIX} below ou=b,{SUFFIX} while s2 moved ou=b,{SUFFIX} below ou=a,{SUFFIX}; "
     )
     (one,) = of("CONTRADICTING_MOVES", found["findings"])
     assert one["items"] == [A, B] and one["severity"] == "error"

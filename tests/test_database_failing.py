@@ -45,7 +45,7 @@ def test_a_server_that_could_not_write(log: str, access: str, severity: str, ste
     assert not any("access log" in one["summary"] for one in told), "none was collected, or it shows a later write"
     stands = severity == "error"
     line = headline(found)
-    assert line.startswith("S2 could not write its database, last at 2024-03-24 10:27:20 UTC; ") is stands, line
+    assert line.startswith("s2 could not write its database, last at 2024-03-24 10:27:20 UTC; ") is stands, line
     assert ("5 are waiting for s2" if stands else "5 are on the way to s2") in line
     ends = [
         one.endswith("s2, which could not write its database: DATABASE_FAILING says what to do")

@@ -106,9 +106,15 @@ def alone_on_s3(kind: str) -> Files:
 
 
 @pytest.mark.parametrize("kind", ["plain"])
-def test_entries_that_only_the_filled_server_has_are_said_to_be_lost(kind: str, tmp_path: Path) -> None:
+def test_a_server_that_alone_has_entries_is_filled_only_if_asked_for_and_their_loss_is_said(
+    kind: str, tmp_path: Path
+) -> None:
     case = case_of(tmp_path, alone_on_s3(kind))
-    found, made = diagnose(case), plan(case)
+    found, unasked = diagnose(case), plan(case)
+    assert not [step for step in unasked.steps if (step.repair, step.server) == ("initialise", "s3")]
+    asks = "2 entries are on s3 only: save them first (ENTRIES_DIFFER), then plan with --for s3 --way initialise-from-s"
+    way = next(course.way for course in unasked.courses if course.unasked.startswith(asks))
+    made = plan(case, ["s3"], [way])
     assert of("ENTRIES_DIFFER", found["findings"])  # "2 entries are missing there (uid=e107…; uid=e108… on s3 only)"
     assert any(
         "do not initialise" in text for code in ("ENTRIES_DIFFER", "REINIT_REQUIRED") for text in fixes(found, code)

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from detector_samples import of, stamp
 from entry_samples import TAGS, answered, logged
-from mesh_samples import agreement, case_of, claims, csn, elements, replica
+from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, replica
 
 from workbench import diagnose
+from workbench.diagnosing.diagnosis import situation_of
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.obstacles import arrival_notes
 from workbench.repairs.planning import plan
 
 ADDED, LATER, CHANGED = csn(10, 1), csn(20, 1), csn(30, 1)
@@ -60,10 +62,13 @@ def test_a_change_that_was_refused_is_not_on_its_way(tmp_path: Path) -> None:
     assert "missing for good then" in one["fix"][0]["why"]
 
 
-def test_no_plan_promises_it(tmp_path: Path) -> None:
-    made = plan(case_of(tmp_path, folder(refused(31))))
-    said = " ".join([*made.open, *made.left])
-    assert "1 change was refused by s2 with 32 (no such object): it arrives only if" in said
+def test_no_plan_promises_it_that_does_not_fill_the_server(tmp_path: Path) -> None:
+    case = case_of(tmp_path, folder(refused(31)))
+    made = plan(case)
+    assert [step.repair for step in made.steps] == ["initialise"] and not made.open
+    situation, _ = situation_of(case)
+    (said,) = arrival_notes(situation, 1, "s2", SUFFIX)
+    assert said.startswith("1 change was refused by s2 with 32 (no such object): it arrives only if")
     assert "over links that run" not in said
 
 

@@ -48,7 +48,7 @@ def deleted(times: int, *, live: bool, read: float | None = 60) -> dict[str, Any
 def test_a_deletion_whose_entry_is_still_there_is_said_first_and_never_on_the_way(tmp_path: Path) -> None:
     found = diagnose(case_of(tmp_path, deleted(1, live=True)))
     assert headline(found) == (
-        f"S2 answered the delete {GONE} of uid=v,dc=example,dc=com with success and did not apply it; "
+        f"s2 answered the delete {GONE} of uid=v,dc=example,dc=com with success and did not apply it; "
         "no change is known to be missing."
     )
     (one,) = of("ANSWERED_NOT_APPLIED", found["findings"])

@@ -37,6 +37,13 @@ def waiting_for_what_it_has(situation: Situation, server: str, suffix: str | Non
         for row in situation.verdicts.pending
         if mine and row["suffix"] == suffix and row["server"] != server and not (row["suppliers"] or row.get("through"))
         if mine.top(row["origin"]) >= (typed(row["first"]) or "")
+        # What the server alone has is saved before it is filled.
+        and any(
+            other.suffix == suffix
+            and other.server not in (server, row["server"])
+            and other.top(row["origin"]) >= (typed(row["first"]) or "")
+            for other in situation.topology.replicas
+        )
         and (row["server"], suffix) not in situation.once(to_be_filled)
     }
 

@@ -142,7 +142,7 @@ def summed(found: Row) -> dict[str, Any]:
         "not_collected": _not_collected(found, NOT_COLLECTED),
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
-        "tiered": bool(found["trees"]),
+        "tiered": bool(found.get("trees")),
     }
 
 
@@ -310,7 +310,9 @@ def _alone(found: Row) -> list[dict[str, Any]]:
 def _no_vector(found: Row) -> list[dict[str, Any]]:
     """Servers that do not tell what they have seen: of one suffix, or of any (suffix None)."""
     telling = {name for name, _ in collected(found)}
-    logs = {one["server"] for one in found["streams"]}  # of one that numbers no messages and is damaged nothing is sure
+    logs = {
+        one["server"] for one in found.get("streams", ())
+    }  # of one that numbers no messages and is damaged nothing is sure
     of: dict[str | None, list[str]] = {}
     for one in found["not_collected"]:
         if one["why"] == NO_VECTOR and one["server"] not in logs:

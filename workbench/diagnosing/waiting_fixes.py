@@ -155,7 +155,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         many = sum(map(len, by_code.values())) > 1
         which = "it" if not many else "one of these links" if each else "these links"
         if all(row["origin"] in passed_over(situation, one) for one in ways):
-            if not direct and (server, suffix) in situation.once(to_be_filled):
+            if not direct and not situation.not_collected(suffix) and (server, suffix) in situation.once(to_be_filled):
                 return step(
                     f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin"
                 )
@@ -179,12 +179,12 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what LINK_FAILING says on {listed(failing, 'or', _NAMED)}",
             f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
-    if (server, suffix) in situation.once(to_be_filled):
-        return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
         return read_first(situation, unread, suffix)
+    if (server, suffix) in situation.once(to_be_filled):
+        return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     feeding = {
         link.supplier
         for link in situation.topology.links

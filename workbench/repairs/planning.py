@@ -567,7 +567,7 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         return None, None, course
     result, after = achieved(view.model, effects)
     changes = view.model.lots
-    gone = {lack.lot for lack in result.lost} & (after.gone() | (after.saved - view.model.saved))
+    gone = {lack.lot for lack in result.lost} & after.thrown_away(view.model)
     course = replace(
         course,
         restored=view.model.changes(result.restored),

@@ -183,6 +183,10 @@ class Model:
         """The lots that no server holds any more."""
         return set(range(len(self.lots))).difference(*(server.holds for server in self.servers.values()))
 
+    def thrown_away(self, before: Model) -> set[int]:
+        """The lots that no server holds any more, or that were saved since because none holds that can give them."""
+        return self.gone()
+
     def _lacks(self) -> Iterator[Lack]:
         for name, server in self.servers.items():
             for number in range(len(self.lots)):
@@ -290,6 +294,11 @@ class LogModel(Model):
     rules: Callable[[], Rules]
     losing: Callable[[], Rules] | None
     refuses: Callable[[str | None, str | None], str | None]
+
+    def thrown_away(self, before: Model) -> set[int]:
+        """A server without a log gives nothing to others."""
+        giving = set().union(*(server.holds for server in self.servers.values() if server.log is not None))
+        return self.gone() | (self.saved - before.saved - giving)
 
     def session(self, link: Link) -> bool:
         """The supplier sends what its log shows behind the anchor, if it has news and the link does not wait."""

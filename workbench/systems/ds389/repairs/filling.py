@@ -147,7 +147,9 @@ class Initialise:
         model = view.model
         # What others wait for and only its log has, a server without a changelog gives to nobody either.
         awaited = (server, view.suffix) in view.situation.once(waits_for_it)
-        others = [other for name, other in model.servers.items() if name != server and (other.log or not awaited)]
+        others = [
+            other for name, other in model.servers.items() if name != server and (other.log is not None or not awaited)
+        ]
         only = sorted(
             number for number in model.servers[server].holds if not any(number in other.holds for other in others)
         )
