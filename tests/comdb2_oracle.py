@@ -53,7 +53,7 @@ def _pending(made: Tree, found: Found, line: str) -> Iterator[str]:
         if row["suppliers"] and not comes:
             yield f"{name} is said to be sent what it waits for by {row['suppliers']}: nothing comes ({node.fault})"
         if comes and not row["suppliers"] and then[name] == max(n.made.at for n in made.nodes.values()):
-            yield f"nobody is said to send {name} anything: it comes from {node.made.source}"
+            yield f"no sender of {name} is named: what it lacks comes from {node.made.source}"
         for supplier in row["suppliers"]:
             if not made.serves(supplier, name) and then[supplier] <= node.made.at:
                 yield f"{supplier} is said to send {name} what it waits for, and does not have it"
@@ -304,7 +304,7 @@ def _table(found: Found, planned: Plan) -> Iterator[str]:
         if [row["missing"], row["pending"]] != counts:
             yield f"the plan shows {row} before: missing and pending are {counts}"
     brought = {step.server for step in planned.steps if step.repair != "reset"}
-    # What was taken out of the tree and does not answer, nobody misses.
+    # What was taken out of the tree and does not answer need not be named.
     brought |= {row["node"] for row in _rows(found) if row["probe"] == "unreachable"}
     # Who waits for a source asks each second, and gets one once there is one.
     brought |= {row["node"] for row in _rows(found) if row["state"] == "Pending"}
