@@ -56,7 +56,10 @@ class SlowVerdicts:
             one = seen.one
             for csn in sorted(self.named | tops):
                 if csn > self.known[one.name].get(origin_of(csn), ""):
-                    if not seen.came_since(csn) and not seen.made_since(csn, self.known[one.name]):
+                    if seen.came_since(csn):
+                        if csn in self.named and seen.entry_lacks(csn):
+                            self.verdict[one.name, csn] = MISSING, "not in its entries"
+                    elif not seen.made_since(csn, self.known[one.name]):
                         self.pending[one.name, origin_of(csn)].add(csn)
                 elif csn in self.named:
                     self.verdict[one.name, csn] = seen.verdict(csn, self.verdict)
@@ -335,6 +338,10 @@ class _Evidence:
             for entry, held in (other.states or {}).items()
             if held == csn
         )
+
+    def entry_lacks(self, csn: str) -> bool:
+        """Its vector covered the change when its entries were exported, and they differ from those that show it."""
+        return self._entries_lack(csn) and not self._entry_is_as_where_it_is_held(csn)
 
     def _lines_lack(self, csn: str) -> bool:
         """The access log covers the time in which the change could come, and names the next one of its origin."""

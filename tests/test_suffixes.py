@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,9 +27,11 @@ Judged = dict[tuple[str, str], tuple[str, str]]
 
 _OF_VERDICTS = {
     *("MISSED_CHANGE", "OWN_CHANGES_HIDDEN", "STRANDED_CHANGE", "REINIT_REQUIRED", "APPLY_SKIPPED", "PENDING_CHANGES"),
+    "CHANGES_THROWN_AWAY",  # where a line says which initialisation threw them away
     "ENTRIES_DIFFER",  # of entries alone, where no log tells
 }
 """Findings about what is missing: where a verdict is open they say less."""
+OF_AN_IMPORT = re.compile(r"; the data of \S+ came from a backup or a file at .{19} UTC \(its errors log says so\)")
 _OF_SUPPLIERS: Row = {"passed_over": 0, "may_pass_over": {}}
 """What is said of pending changes that their suppliers lack themselves: it goes by the verdicts on these."""
 
@@ -100,9 +103,16 @@ def unclear(fleets: list[Fleet], fleet: Fleet) -> tuple[set[tuple[str, str]], se
                     changes.add((shown.name, note.about))
                 elif note.kind == "skipped" and one_name:
                     changes.add((note.to, note.about))
-                elif note.kind == "import_begin" and not fleet.tells_backend:
+                elif note.kind in ("import_begin", "import_end") and not fleet.tells_backend:
                     servers.add(shown.name)
     return changes, servers
+
+
+def log_reaches_further(server: str, fleet: Fleet, fleets: list[Fleet]) -> bool:
+    """Whether lines of the other suffix begin before those of this one: they show that the server kept its data since then."""
+    begins = {of.suffix: min((note.at for note in of.shown[server].notes or ()), default=None) for of in fleets}
+    begin = begins.pop(fleet.suffix)
+    return any(other is not None and (begin is None or other < begin) for other in begins.values())
 
 
 def named_clearly(fleet: Fleet) -> set[str]:
@@ -111,6 +121,11 @@ def named_clearly(fleet: Fleet) -> set[str]:
     for shown in silent.shown.values():
         shown.notes = None
     return named(silent)
+
+
+def weakened(finding: Row) -> Row:
+    """A finding without its action, and without the import that explains it: the line of the import may be of either suffix."""
+    return {**finding, "fix": None, "summary": OF_AN_IMPORT.sub("", finding["summary"])}
 
 
 def check(folder: Path, fleets: list[Fleet]) -> None:
@@ -124,6 +139,9 @@ def check(folder: Path, fleets: list[Fleet]) -> None:
         known = named_clearly(fleet)
         dim = set(map(origin_of, named(fleet) - known))
         waits = [[row for row in found["pending"] if row["origin"] not in dim] for found in (joint, alone)]
+        longer = {str(server.rid) for server in fleet.servers if log_reaches_further(server.name, fleet, fleets)}
+        apart = {row["origin"] for row in waits[0] + waits[1] if row not in waits[0] or row not in waits[1]}
+        waits = [[row for row in rows if row["origin"] not in longer & apart] for rows in waits]
         assert [{**row, **_OF_SUPPLIERS} for row in waits[0]] == [{**row, **_OF_SUPPLIERS} for row in waits[1]]
         mine, theirs = judged(joint, fleet, known), judged(alone, fleet, named(fleet))
         changes, servers = unclear(fleets, fleet)
@@ -136,17 +154,19 @@ def check(folder: Path, fleets: list[Fleet]) -> None:
                 assert said[0] == UNKNOWN, (fleet.suffix, key, said, expected)
                 # Its data may have come from a server of which such a line speaks.
                 assert servers or key[1] in {csn for _, csn in changes}, (fleet.suffix, key, said, expected)
-        weaker = mine != theirs or told != len(theirs)
-        causes = {(row["server"], row["position"]): row["cause"] for row in alone["missing"]}
+        weaker = mine != theirs or told != len(theirs) or bool(longer & apart)
+        causes = {(row["server"], row["position"]): (row["cause"], row["rule"]) for row in alone["missing"]}
         for row in joint["missing"]:
-            assert row["cause"] == causes[row["server"], row["position"]] or (row["cause"] is None and servers), row
+            cause, rule = causes[row["server"], row["position"]]
+            by_entries_only = row["rule"] == ENTRIES_LACK != rule
+            assert row["cause"] == cause or (row["cause"] is None and (servers or by_entries_only)), row
         if not weaker and not servers:
             assert waits[0] == waits[1]
             assert joint["missing"] == alone["missing"]
             assert joint["stranded"] == alone["stranded"]
         shown = [found["findings"] for found in (joint, alone)]
         if weaker or servers:  # what is to be done goes by the verdicts as well
-            shown = [[{**row, "fix": None} for row in some if row["code"] not in _OF_VERDICTS] for some in shown]
+            shown = [[weakened(row) for row in some if row["code"] not in _OF_VERDICTS] for some in shown]
         assert shown[0] == shown[1]
 
 
