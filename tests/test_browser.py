@@ -20,6 +20,8 @@ from case_samples import INCIDENT, everything
 from conftest import ROOT
 from hostile import IN_NAMES, PAYLOADS, poisoned_incident
 from incident_samples import case_of, incident_of
+from test_stream_sources import INCIDENTS as STREAMS
+from test_stream_sources import case_of as case_of_streams
 from tier_samples import case_of_tiers
 from view_samples import LAGS, LOST, all_views, states
 
@@ -399,6 +401,22 @@ def test_a_repair_is_rehearsed_and_only_the_names_of_the_servers_enable_the_butt
     assert not (jupyter.folder / "case" / "journal.jsonl").exists()
     assert clipped(page) == []
     done(jupyter, page, "40_repair")
+
+
+def test_what_a_repair_takes_for_granted_is_ticked_before_its_button_is_enabled(jupyter: Lab) -> None:
+    case = case_of_streams(jupyter.folder / "assumed", STREAMS["only one log has the start of that server"])
+    nobody = [f"{name}=mysql://127.0.0.1:1" for name in "abc"]
+    page = ran(jupyter, "40_repair", case_folder=str(case.folder), urls=nobody)
+    page.get_by_text("NOTHING WAS CHANGED").wait_for()
+    button, box = page.locator('[data-key="apply"]'), page.locator('[data-key="assume-source_by_its_start"]')
+    for at, field in enumerate(page.locator('[data-key^="name-"]').all()):
+        field.fill(page.locator(".wb-row > .wb-name").nth(at).inner_text())
+    assert button.is_disabled()
+    page.get_by_text("the server whose log alone begins with a start is the source").last.click()
+    assert box.is_checked() and button.is_enabled()
+    box.uncheck()
+    assert button.is_disabled()
+    done(jupyter, page, "40_repair-assumed")
 
 
 def test_the_report_is_whole_and_changes_nothing(jupyter: Lab) -> None:

@@ -7,6 +7,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,25 @@ class Gate:
 
 def send(view: Any, what: str, **more: Any) -> None:
     view._heard(view, {"what": what, **more}, None)
+
+
+@pytest.mark.parametrize(
+    "accepted", [[], None, ["source_open"], ["source_by_its_start", "source_open"], "source_by_its_start"]
+)
+def test_what_the_steps_take_for_granted_is_accepted_first(tmp_path: Path, accepted: Any) -> None:
+    toy = Toy()
+    made = plan_of("write")
+    steps = tuple(replace(step, assumes=("source_named_by_person", "source_by_its_start")) for step in made.steps)
+    made = replace(made, steps=steps)
+    (tmp_path / NAME).write_text(json.dumps(as_json(made)))
+    panel = ConfirmPanel(read_plan(tmp_path), tmp_path, Here(toy))
+    (assumption,) = panel.data["assumptions"]
+    assert assumption["code"] == "source_by_its_start" and "begins with a start is the source" in assumption["says"]
+    given = {"seen": panel.data["seen"], "typed": panel.data["names"]}
+    send(panel, "apply", **given, **({} if accepted is None else {"accepted": accepted}))
+    assert panel.wait(10) and "take for granted what was not accepted" in panel.notice and toy.log == []
+    send(panel, "apply", **given, accepted=["source_by_its_start"])
+    assert panel.wait(10) and len(toy.log) == 1
 
 
 def confirm(panel: ConfirmPanel, typed: Any = None, seen: str | None = None) -> None:

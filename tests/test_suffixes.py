@@ -124,8 +124,11 @@ def named_clearly(fleet: Fleet) -> set[str]:
 
 
 def weakened(finding: Row) -> Row:
-    """A finding without its action, and without the import that explains it: the line of the import may be of either suffix."""
-    return {**finding, "fix": None, "summary": OF_AN_IMPORT.sub("", finding["summary"])}
+    """A finding without its action, and without the import that explains it: the line of the import may be of either suffix.
+
+    With the import, findings of two servers read alike or not, and are told together or not.
+    """
+    return {**finding, "fix": None, "servers": None, "summary": OF_AN_IMPORT.sub("", finding["summary"])}
 
 
 def check(folder: Path, fleets: list[Fleet]) -> None:

@@ -21,9 +21,10 @@ from workbench.plain import aligned
 from workbench.repairs.case_plan import rehearse
 from workbench.repairs.plan_page import journal_rows, losses_of, page_of, step_page
 from workbench.repairs.plan_text import file_of, plan_text, step_text
-from workbench.repairs.plans import Plan, Step
+from workbench.repairs.plans import Plan, Step, to_accept
 from workbench.repairs.repairing import FINISHED, Outcome, Site, apply, check_turn
 from workbench.repairs.standing import HALF_DONE, NOT_BEGUN, Standing, state_of
+from workbench.rules.assumptions import ASSUMPTIONS
 
 NOTHING_WAS_CHANGED = "NOTHING WAS CHANGED"
 
@@ -101,7 +102,7 @@ class Servers(Protocol):
 
 
 class ConfirmPanel(View, drawn_by="steps+confirm"):
-    """Shows what is left of a plan, and does it once the name of every server that changes was typed.
+    """Shows what is left of a plan, and does it once every server that changes was named and every assumption was accepted.
 
     Without servers it only rehearses on the model of the case. A run goes on when the page is closed; the journal knows how
     far it came, and another panel or `workbench resume` goes on with it.
@@ -147,6 +148,8 @@ class ConfirmPanel(View, drawn_by="steps+confirm"):
         left = self._left(so_far)
         if message.get("typed") != _names(left):
             raise Problem("not confirmed: what was typed is not the name of every server that changes")
+        if message.get("accepted", []) != to_accept(left):
+            raise Problem("not confirmed: the steps take for granted what was not accepted")
         check_turn(so_far, so_far.state == HALF_DONE, self.folder)
         self._begin(message, APPLYING, lambda: self._apply(servers, left, so_far.state == HALF_DONE))
 
@@ -306,6 +309,7 @@ class ConfirmPanel(View, drawn_by="steps+confirm"):
             "steps": [step_page(self.plan, step) for step in left[:_PAGE]],
             "losses": losses_of(self.plan, left),
             "names": _names(left) if self.servers and not other else [],
+            "assumptions": [{"code": code, "says": ASSUMPTIONS[code]} for code in to_accept(left)],
             "verb": "Go on with it on the servers" if resume else "Do it on the servers",
             "seen": self._seen,
             "can": {"rehearse": bool(self.plan.steps), "verify": self.servers is not None},

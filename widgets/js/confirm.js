@@ -38,16 +38,28 @@ function asking(body, data, send) {
     field.spellcheck = false;
     field.setAttribute("aria-label", "name of the server");
     field.dataset.key = `name-${index}`;
-    field.addEventListener("input", () => { go.disabled = !all_typed(); });
+    field.addEventListener("input", () => { go.disabled = !ready(); });
     return field;
   });
-  const all_typed = () => data.names.every((name, index) => fields[index].value === name);
+  const accepted = data.assumptions.map(({ code }) => {
+    const box = make("input");
+    box.type = "checkbox";
+    box.dataset.key = `assume-${code}`;
+    box.addEventListener("change", () => { go.disabled = !ready(); });
+    return box;
+  });
+  const ready = () => data.names.every((name, index) => fields[index].value === name) && accepted.every((box) => box.checked);
   const go = button(data.verb, "apply", () => {
     go.disabled = true; // a second click of the same hand
-    send("apply", { seen: data.seen, typed: fields.map((field) => field.value) });
+    const codes = data.assumptions.filter((_, index) => accepted[index].checked).map(({ code }) => code);
+    send("apply", { seen: data.seen, typed: fields.map((field) => field.value), accepted: codes });
   }, "Do it on the servers", true);
   go.classList.add("wb-grave");
   body.append(...data.names.map((name, index) => make("div", "wb-row", [make("span", "wb-name", name), fields[index]])));
+  if (accepted.length) {
+    body.append(make("h3", "", "The steps take for granted what the evidence does not show: tick what you know to be so"));
+    body.append(...data.assumptions.map(({ says }, index) => make("label", "wb-row", [accepted[index], make("span", "", says)])));
+  }
   body.append(make("div", "wb-row", [go]));
 }
 

@@ -21,10 +21,10 @@ from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, 
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
 from workbench.repairs.plan_text import file_of, plan_text, step_text
-from workbench.repairs.plans import NAME, Plan, as_json, read_plan
+from workbench.repairs.plans import NAME, Plan, as_json, read_plan, to_accept
 from workbench.repairs.reaching import REPLICATION_PASSWORD
 from workbench.repairs.standing import Standing
-from workbench.rules.assumptions import ASSUMPTIONS, SOURCE_NAMED
+from workbench.rules.assumptions import ASSUMPTIONS
 
 _ONCE = {"max_steps", "max_changes", "dead_owner"}
 """Options of one run, not of the next one."""
@@ -187,7 +187,7 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     steps = [step_text(step, file_of(plan, step)) for step in left]
     say("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
     _confirm(list(dict.fromkeys(step.server for step in left)), options["confirmed"])
-    accept(list(dict.fromkeys(code for step in left for code in step.assumes)), options["assumed"])
+    accept(to_accept(left), options["assumed"])
     with ended_in_order():
         outcome = applied(
             plan,
@@ -253,8 +253,8 @@ def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
 
 
 def accept(assumed: Sequence[str], accepted: Sequence[str]) -> None:
-    """Have what the steps take for granted accepted by whoever knows it, but for what a person decided already."""
-    for code in (code for code in assumed if code not in (*accepted, SOURCE_NAMED)):
+    """Have each assumption of the steps accepted by a person who knows that it holds."""
+    for code in (code for code in assumed if code not in accepted):
         says = ASSUMPTIONS[code]
         if not sys.stdin.isatty():
             raise click.UsageError(f"the plan takes for granted: {says}. If that is so, give --assume {code}")

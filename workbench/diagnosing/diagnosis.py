@@ -500,7 +500,8 @@ def _rank(finding: Finding) -> tuple[Any, ...]:
 
 def _finding(one: Finding) -> dict[str, Any]:
     """As it reads back from JSON: lists, no tuples."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(one).items()}
+    row = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(one).items()}
+    return row | {"certain": not one.assumes}
 
 
 def _coverage(one: Input) -> dict[str, Any]:

@@ -198,6 +198,7 @@ KEYS: Mapping[str, str] = {
     "findings[].reason": "why a link fails: one of the reasons below; null: the finding is about something else",
     "findings[].since": "from when on a link fails, as ISO time; null: no evidence shows it, or it is about something else",
     "findings[].waiting": "changes that wait behind a failing or disabled link; null: not known, or not about a link",
+    "findings[].certain": "true: it takes nothing for granted",
     "findings[].assumes": "what it takes for granted: codes of the list below; empty: nothing",
     "floors": "each origin, where servers remember what they have seen for some time: what all of them have seen, and what may "
     "be forgotten",

@@ -17,7 +17,8 @@ from workbench.collected.collecting import check_free
 from workbench.journal import write_together
 from workbench.model import counted
 from workbench.repairs.plan_text import file_of, plan_text, step_text, words_of
-from workbench.repairs.plans import ASKED_FOR, READ_THERE, SENT, Plan, Repairs, Step
+from workbench.repairs.plans import ASKED_FOR, READ_THERE, SENT, Plan, Repairs, Step, to_accept
+from workbench.rules.assumptions import ASSUMPTIONS
 from workbench.systems import system_named
 
 OWN_FOLDER = "each bundle has its own"
@@ -53,13 +54,20 @@ cd "$(dirname "$0")"
 }}
 """
 
+_ACCEPT = """\
+accept() {
+    printf '\\nThe steps take for granted: %s.\\nIf that is so, type yes to go on: ' "$1"
+    read -r typed
+    [ "$typed" = yes ] || { echo "not accepted: nothing was done"; exit 4; }
+}"""
+
 
 def write_bundle(plan: Plan, folder: Path) -> list[str]:
     """Write the bundle into a folder that is absent or empty; returns the names of its files."""
     check_free(folder, OWN_FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     texts: dict[str, Iterable[str]] = {"README.md": _readme(plan), "plan.txt": plan_text(plan) + "\n"}
-    todo, undo = [_head(plan, "the repair")], [_head(plan, "the way back, last step first")]
+    todo, undo = [_head(plan, "the repair"), *_accepted(plan)], [_head(plan, "the way back, last step first")]
     for step in plan.steps:
         if step.sends:
             texts[file_of(plan, step)] = _repairs(plan).whole(step)
@@ -80,6 +88,12 @@ def _head(plan: Plan, what: str) -> str:
     repairs = _repairs(plan)
     about = {"by_hand": _comment(repairs.by_hand), "preamble": repairs.preamble}
     return _HEAD.format(title=_comment(f"{what}, for {plan.case}"), id=plan.id, made=plan.made_at, **about)
+
+
+def _accepted(plan: Plan) -> list[str]:
+    """What asks for each assumption of the steps, before the first of them."""
+    asked = [f"accept {shlex.quote(ASSUMPTIONS[code])}" for code in to_accept(plan.steps)]
+    return [_ACCEPT, *asked, ""] if asked else []
 
 
 def _repairs(plan: Plan) -> Repairs:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.boundary import printable
 from workbench.model import Finding, Problem, counted
-from workbench.rules.assumptions import ASSUMPTIONS
+from workbench.rules.assumptions import ASSUMPTIONS, SOURCE_NAMED
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -183,9 +183,15 @@ def loss_told(row: Mapping[str, Any]) -> str:
     return f"{row['server']} {loses} {counted(row['count'])} of origin {row['origin']}, {row['first']} to {row['last']}"
 
 
+def to_accept(steps: Iterable[Step]) -> list[str]:
+    """Codes of what the steps take for granted and no person has decided: whoever has them done accepts each of these first."""
+    return [code for code in dict.fromkeys(code for step in steps for code in step.assumes) if code != SOURCE_NAMED]
+
+
 def as_json(plan: Plan) -> dict[str, Any]:
-    """The plan as it is written to its file."""
-    return {"schema": SCHEMA, "id": plan.id, **asdict(plan)}
+    """The plan as it is written to its file; `certain`: the step takes nothing for granted."""
+    steps = [{**asdict(step), "certain": not step.assumes} for step in plan.steps]
+    return {"schema": SCHEMA, "id": plan.id, **asdict(plan), "steps": steps}
 
 
 def read_plan(path: Path) -> Plan:
@@ -221,7 +227,8 @@ def read_plan(path: Path) -> Plan:
 
 def _step(found: Mapping[str, Any]) -> Step:
     lists = {key: _frozen(found[key]) for key in ("commands", "undo_commands", "still")}
-    return Step(**{**found, **lists, "effects": tuple(found["effects"]), "assumes": tuple(found["assumes"])})
+    known = {key: value for key, value in found.items() if key != "certain"}
+    return Step(**{**known, **lists, "effects": tuple(found["effects"]), "assumes": tuple(found["assumes"])})
 
 
 def _frozen(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
