@@ -228,7 +228,11 @@ def read_plan(path: Path) -> Plan:
 def _step(found: Mapping[str, Any]) -> Step:
     lists = {key: _frozen(found[key]) for key in ("commands", "undo_commands", "still")}
     known = {key: value for key, value in found.items() if key != "certain"}
-    return Step(**{**known, **lists, "effects": tuple(found["effects"]), "assumes": tuple(found["assumes"])})
+    step = Step(**{**known, **lists, "effects": tuple(found["effects"]), "assumes": tuple(found["assumes"])})
+    certain = not step.assumes
+    if found.get("certain", certain) is not certain:
+        raise ValueError("`certain` says something else than `assumes`")
+    return step
 
 
 def _frozen(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
