@@ -338,3 +338,45 @@ def test_a_damaged_row_of_an_exported_log_is_told(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, {"primary.replication-log.jsonl": b"".join(rows)})
     (one,) = (one for one in found["findings"] if one["code"] == "RECORD_CORRUPT")
     assert one["server"] == "primary" and "in 1 place" in one["summary"]
+
+
+def bulk(number: int, count: int) -> list[bytes]:
+    """The records of a transaction of several messages, cut between statements."""
+    rows = [made.insert((b"%d-%d" % (number, at), b"x")) for at in range(count)]
+    return [made.record(made.transaction(number, row, segment=at, ended=at == count)) for at, row in enumerate(rows, 1)]
+
+
+def test_nobody_waits_for_an_end_that_may_be_among_the_lost_records(tmp_path: Path) -> None:
+    before, after, (first, last) = plain(100, 101), plain(103, 104), bulk(102, 2)
+    source = [*before.values(), first, last, *after.values()]
+    copy = [bytes(len(part)) if part == last else part for part in source]
+    found = diagnosed(tmp_path, {"a.log": b"".join(source), "b.log": b"".join(copy)})
+    assert [(row["from"], row["why"]) for row in found["unknown"]] == [("102", "copy_lost_records")]
+    (unfinished,) = (row for row in found["findings"] if row["code"] == "TXN_UNFINISHED")
+    assert "wait" not in unfinished["summary"] and "does not prove that the rest came" in unfinished["summary"]
+    assert unfinished["fix"][0]["repair"] == "compare the rows that they changed with those of a"
+
+
+def test_conflicts_of_two_servers_are_not_said_to_be_one(tmp_path: Path) -> None:
+    source = plain(*range(100, 106))
+    logs = {
+        f"{name}.log": b"".join(
+            made.record(made.transaction(number, made.insert((b"own", b"x")))) if number == other else part
+            for number, part in source.items()
+        )
+        for name, other in (("a", 0), ("b", 101), ("c", 103))
+    }
+    conflicts = [row for row in diagnosed(tmp_path, logs)["findings"] if row["code"] == "TXN_CONFLICT"]
+    assert [(row["servers"], row["items"]) for row in conflicts] == [(["b"], ["101"]), (["c"], ["103"])]
+
+
+def test_a_server_supplies_only_if_it_has_all_that_is_on_the_way(tmp_path: Path) -> None:
+    """Nobody knows the source; p is behind, and q lacks one of what p waits for."""
+    whole = plain(*range(100, 106))
+    lacking = {"n": (), "o": (), "p": (103, 104, 105), "q": (104,)}
+    logs = {
+        f"{name}.log": b"".join(part for number, part in whole.items() if number not in numbers)
+        for name, numbers in lacking.items()
+    }
+    (pending,) = diagnosed(tmp_path, logs)["pending"]
+    assert (pending["server"], pending["suppliers"]) == ("p", ["n", "o"])

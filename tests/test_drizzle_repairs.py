@@ -360,6 +360,33 @@ def test_what_was_changed_again_is_not_taken_back(tmp_path: Path, what: str) -> 
     assert (found["apply"] == "chosen") != undone
 
 
+def test_what_the_log_of_the_source_has_in_part_was_done_all_the_same(tmp_path: Path) -> None:
+    """The replica has 5 whole, which deletes row 3; of the source's log its last message was lost."""
+    first = insert(message(5, segment=1, ended=False), "s.t", COLUMNS, [[b"5", b"x"]])
+    last = delete(message(5, segment=2), "s.t", COLUMNS[:1], [[b"3"]])
+    logs = streams(3, 5)
+    at = logs["replica"].index(log_of_some(insert(message(6), "s.t", COLUMNS, [[b"6", b"x"]])))
+    logs["replica"] = logs["replica"][:at] + log_of_some(first, last) + logs["replica"][at:]
+    logs["source"] = streams(change={5: first})["source"]
+    assert "transaction 5 of 1, which is there, changed" in courses(plan(case_of(tmp_path, logs)))["apply"]
+
+
+def test_pieces_that_a_replica_passed_over_are_gone_from_the_table_once_they_are_applied(tmp_path: Path) -> None:
+    """The end of 6 came, its first message did not: it is missing, although nothing behind it is there."""
+    first = insert(message(6, segment=1, ended=False), "s.t", COLUMNS, [[b"6", b"x"]])
+    last = insert(message(6, segment=2), "s.t", COLUMNS, [[b"7", b"x"]])
+    logs = streams(6)
+    made = plan(
+        case_of(
+            tmp_path,
+            {"source": logs["replica"] + log_of_some(first, last), "replica": logs["replica"] + log_of_some(last)},
+        )
+    )
+    assert [(row["missing"], row["pending"]) for row in made.before if row["server"] == "replica"] == [(1, 0)]
+    assert [one["position"] for one in made.steps[0].details["transactions"]] == ["6"]
+    assert not any(row["missing"] or row["pending"] for row in made.after)
+
+
 def test_rows_of_a_table_that_was_missed_itself() -> None:
     """And where no row is touched twice, nothing stops."""
     whole, into = message(3), insert(message(5), "s.u", COLUMNS, [[b"1", b"x"]])
@@ -447,6 +474,16 @@ def test_what_is_before_the_last_one_never_comes_by_itself() -> None:
     one.settle()
     assert one.missing() == {Lack("b", 1), Lack("b", 3)} and not one.pending()
     assert not model(0).session(Link("a", "b", False))
+
+
+def test_what_came_in_part_and_was_passed_over_is_never_sent() -> None:
+    one = model(0, 1, 2, 3, running=True)
+    one.missed = frozenset({("b", 4)})
+    assert (one.missing(), one.pending()) == ({Lack("b", 4)}, set())
+    one.settle()
+    assert one.missing() == {Lack("b", 4)}
+    one.give("b", [4])
+    assert not one.missing()
 
 
 def test_they_are_given_in_the_order_of_commits() -> None:

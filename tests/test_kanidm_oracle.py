@@ -492,3 +492,17 @@ def test_of_own_changes_under_an_origin_of_two_nothing_is_said_to_be_lost(tmp_pa
     assert ("a", "duplicate_origin") in told
     refused = {(row["supplier"], row["consumer"]): row for row in found["pairs"]}["c", "a"]
     assert not refused["delivers"] and "which two servers use" in refused["reasons"][0]["says"]
+
+
+def test_who_still_uses_an_origin_that_two_had_is_not_called_rolled_back(tmp_path: Path) -> None:
+    """A and B, a clone of it, were put back: C has a change of their origin that both refuse. The first is refreshed before."""
+    world = World("ac", [("a", "c"), ("c", "a")])
+    world.refresh(world.tick(), world.servers["a"], world.servers["c"])
+    world.past.append(deepcopy(world.servers))
+    world.clone(world.servers["a"], "b")
+    world.change(world.servers["a"], Random(1))
+    world.pull(world.tick(), world.servers["a"], world.servers["c"])
+    world.restore(world.servers["a"], 1)
+    made = plan(case_of(world, Names(world), tmp_path, True))
+    assert {one.need.split()[0] for one in made.courses} == {"DUPLICATE_ORIGIN"}
+    assert {one.need.split()[1] for one in made.courses} == {"a", "b"}

@@ -240,3 +240,10 @@ def test_a_deletion_that_never_came_and_one_that_is_forgotten() -> None:
     assert found_on(walk, "A", reaped_before=15) == {("x", "m", (10, "A"), FORGOTTEN)}
     del walk.servers["B"].entries["z"]
     assert found_on(walk, "B", reaped_before=15) == {("z", "m", (20, "A"), "")}
+
+
+def test_of_two_deletions_of_an_entry_each_is_judged_by_itself() -> None:
+    """The server lists nothing of B, which deleted the entry long ago; of A, which did so later, it claims all."""
+    alive = Kept(at=(1, "A"), changes={"m": (1, "A")})
+    others = [Kept(gone=(5, "B")), Kept(gone=(30, "A"))]
+    assert lacking(alive, others, {"A": (1, 40)}, 20) == [(None, (5, "B"), FORGOTTEN), (None, (30, "A"), "")]

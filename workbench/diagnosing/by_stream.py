@@ -380,13 +380,20 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
     if both.first and both.last:
         count = both.counts["behind"]  # the log of the source has all of them, whole
         ends = {"first": show(both.first), "last": show(both.last)}
-        suppliers = streams.having(both.last) if streams.is_open(origin) else [source]
+        suppliers = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
         found.pending.append({**about, "count": count, **ends, "available": count, "suppliers": suppliers})
     for first, last, count, why in _stretches(one):
         found.totals["unknown"] += 1
         found.unknown.append(
             {**about, "from": show(first), "to": show(last), "count": count, "why": why, "says": WHY_UNKNOWN[why]}
         )
+
+
+def _having_all(streams: Streams, origin: str, both: Compared) -> list[str]:
+    """The servers whose logs have all that is on its way to a copy, as far as it is listed."""
+    holders = streams.holders.get(origin, {})
+    positions = [lack.position for lack in both.difference.behind]
+    return [name for name in streams.having(both.last or "") if all(name in holders.get(at, ()) for at in positions)]
 
 
 def _errant(streams: Streams, limit: int, found: Verdicts) -> None:

@@ -124,17 +124,15 @@ def came_without(
 ) -> tuple[Numbers, Numbers]:
     """For each change: do all servers lack it that the data of this one may have come from? And is it doubtful that they had it?
 
-    A vector claims more than its server has: where one of the servers judged so far lacks what it claims, no claim counts.
-    What the vector of a server does not cover, it lacks in any case.
+    A vector claims more than its server has: where one of the servers judged so far lacks what it claims, or may lack it, no
+    claim counts. What the vector of a server does not cover, it lacks in any case.
     """
     without, doubted = np.zeros(len(some), bool), np.zeros(len(some), bool)
     if proofs.initialised is None:
         return without, doubted
     sources = sources_of(proofs, servers, proofs_of)
     for one in servers:
-        doubted |= some.within(union(one.missing.values()))
-    for one in sources or servers:
-        doubted |= some.within(one.unclear)
+        doubted |= some.within(union(one.missing.values())) | some.within(one.unclear)
     unseen = not_then(proofs, sources, some)
     doubted |= unseen
     if not sources or not doubted.any():

@@ -294,10 +294,14 @@ class Shown:
         upto, listed = self._claimed(seen, forgotten)
         at, by, gone = self.at[server], self.at_by[server], self.gone[server] >= 0
         alive = at >= 0
-        first, first_by, stands, last, last_by = self._graves(server, upto, forgotten)
-        e = np.flatnonzero(alive & (first >= 0) & ~gone)
-        why = np.where(stands[e] & listed[first_by[e]], _CERTAIN, _FORGOTTEN)
-        found = [Lacked(e, np.full(len(e), -1), first[e], first_by[e], why)]
+        last, last_by = np.full(len(at), _NEVER, np.int64), np.full(len(at), _NEVER, np.int64)
+        found = []
+        for when, whose in self._graves(server, upto):
+            e = np.flatnonzero(alive & (when >= 0) & ~gone)
+            proven = _stands(when[e], whose[e], at[e], by[e], forgotten) & listed[whose[e]]
+            found.append(_lacked(e, np.full(len(e), -1), when[e], whose[e], np.where(proven, _CERTAIN, _FORGOTTEN)))
+            later = _after(when, whose, last, last_by)
+            last[later], last_by[later] = when[later], whose[later]
         of, entry, origin, time = self.server, self.entry, self.origin, self.time
         theirs, their_by = self.at[of, entry], self.at_by[of, entry]
         dead = (last[entry] >= 0) & _stands(last[entry], last_by[entry], theirs, their_by, forgotten)
@@ -415,25 +419,13 @@ class Shown:
         same &= self.at[server][e] >= 0
         return (self.gone[server][e] >= 0) | (same & ~_after(self.time[which], self.origin[which], when, whose))
 
-    def _graves(self, server: int, upto: Numbers, forgotten: int) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
-        """Of the covered tombstones of each entry at any other server: the first, whether it is that of the entry shown here and
-        not of an earlier one, for such go before; and the last.
-        """
-        size = self.at.shape[1]
-        at, by = self.at[server], self.at_by[server]
-        first, first_by, last, last_by = (np.full(size, _NEVER, np.int64) for _ in range(4))
-        standing = np.zeros(size, bool)
+    def _graves(self, server: int, upto: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+        """Of each other server, per entry: its tombstone if that is covered, else -1; time and origin."""
         for other in range(len(self.at)):
-            time, whose = self.gone[other], self.gone_by[other]
-            covered = (time >= 0) & (time <= upto[whose]) if other != server else np.zeros(size, bool)
-            stands = covered & _stands(time, whose, at, by, forgotten)
-            sooner = (first < 0) | _after(first, first_by, time, whose)
-            better = covered & ((stands & ~standing) | ((stands == standing) & sooner))
-            first[better], first_by[better] = time[better], whose[better]
-            standing |= stands
-            later = covered & _after(time, whose, last, last_by)
-            last[later], last_by[later] = time[later], whose[later]
-        return first, first_by, standing, last, last_by
+            if other != server:
+                time, by = self.gone[other], self.gone_by[other]
+                covered = (time >= 0) & (time <= upto[by])
+                yield np.where(covered, time, _NEVER), np.where(covered, by, _NEVER)
 
     def _last(self, server: int, entry: Numbers, attribute: Numbers) -> tuple[Numbers, Numbers]:
         """The server's own last changes of these attributes: time and origin; -1 where it shows none."""

@@ -77,10 +77,8 @@ _COLUMNS: Mapping[str, str] = {
     "gone": "exists(states, x -> x.server = me and x.kind = 'deleted')",
     "graves": f"transform(filter(states, x -> x.server != me and x.kind = 'deleted' and {_COVERED}), x -> x.cid)",
     "last": "array_max(graves)",
-    "standing": "filter(graves, x -> x.hi >= forgotten or x > at)",
-    "first": "array_min(if(size(standing) > 0, standing, graves))",
-    "deletion": "filter(array(struct(cast(null as string) as attribute, first as cid, if(size(standing) > 0 "
-    "and map_contains_key(seen, first.origin), '', 'forgotten') as why)), x -> at is not null and size(graves) > 0)",
+    "deletion": "transform(filter(graves, x -> at is not null), x -> struct(cast(null as string) as attribute, x as cid, "
+    "if((x.hi >= forgotten or x > at) and map_contains_key(seen, x.origin), '', 'forgotten') as why))",
     "theirs": "transform(filter(states, x -> x.server != me and x.kind = 'changed' "
     f"and {_COVERED}), x -> struct(x.attribute as attribute, x.cid as cid, {_THEIR_AT} as made))",
     "open": "filter(theirs, x -> x.made is not null and not (size(graves) > 0 and (last.hi >= forgotten or last > x.made)) "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from workbench.diagnosing.by_stream import Streams
@@ -69,6 +69,7 @@ def model_of_streams(streams: Streams) -> StreamModel:
     made: dict[tuple[str, str], tuple[int, set[str]]] = {}
     """(origin, position) -> its place, and who lacks it."""
     unlike: set[tuple[str, str, str]] = set()
+    missed: set[tuple[str, str, str]] = set()
     passed: dict[tuple[str, str], int] = {}
     apart: list[tuple[str, str, str]] = []
     """(server, origin, position) of what one server alone holds: nobody lacks it, and whoever throws it away shall be told."""
@@ -81,6 +82,7 @@ def model_of_streams(streams: Streams) -> StreamModel:
         passed[copy, origin] = both.shared.covers
         for lack in (*both.difference.inside, *both.difference.behind):
             made.setdefault((origin, lack.position), (lack.place, set()))[1].add(copy)
+        missed |= {(copy, origin, lack.position) for lack in both.difference.inside}
         log = streams.logs[source]
         for position, row in log.rows_of(origin, both.difference.conflicts).items():
             place = row["commit" if log.by_commit else "last"]
@@ -125,6 +127,10 @@ def model_of_streams(streams: Streams) -> StreamModel:
         for told in streams.applied
         if told.source in servers and told.server in servers
     ]
+
+    def numbered(found: Set[tuple[str, str, str]]) -> frozenset[tuple[str, int]]:
+        return frozenset((name, number) for number, key in enumerate(made) for name in servers if (name, *key) in found)
+
     return StreamModel(
         lots,
         servers,
@@ -134,7 +140,6 @@ def model_of_streams(streams: Streams) -> StreamModel:
         places=places,
         covers=passed,
         maybe=frozenset(maybe),
-        unlike=frozenset(
-            (name, number) for number, key in enumerate(made) for name in servers if (name, *key) in unlike
-        ),
+        missed=numbered(missed),
+        unlike=numbered(unlike),
     )

@@ -64,7 +64,7 @@ def committed_between(
 def committed_elsewhere(
     streams: Streams, server: str, origin: str, after: int, tables: Iterable[str] | None
 ) -> dict[str, dict[str, Any]]:
-    """The same of a log behind a place of its own, of what the source's log has not: of other origins, and what only it has."""
+    """The same of a log behind a place of its own: of other origins, and of this one what the log of the source has not whole."""
     log, wanted = streams.logs[server], frozenset(tables or ())
     rows = [
         row
@@ -73,9 +73,10 @@ def committed_elsewhere(
     ]
     source = streams.source_of(origin)
     mine = [row["position"] for row in rows if row["origin"] == origin]
-    theirs = streams.logs[source].rows_of(origin, mine) if source else {}
-    # Wherever it stands: what the source lost was done all the same.
-    return {row["position"]: row | {"place": row[log.order]} for row in rows if row["position"] not in theirs}
+    there = streams.logs[source].rows_of(origin, mine) if source else {}
+    # Wherever it stands: what the log of the source lost, in whole or in part, was done all the same.
+    whole = {position for position, row in there.items() if row["outcome"] == COMMITTED}
+    return {row["position"]: row | {"place": row[log.order]} for row in rows if row["position"] not in whole}
 
 
 def not_understood(streams: Streams, server: str, positions: Iterable[str]) -> frozenset[str]:

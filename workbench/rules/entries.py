@@ -267,7 +267,8 @@ class Lacking(NamedTuple):
 def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, forgotten: int, whole: bool = True) -> list[Lacking]:
     """The changes of one entry that the others show, that `seen` covers, and that `mine` is without.
 
-    A later change of the same attribute, and a tombstone, stand for all that came before. Of two creations of one id the
+    A later change of the same attribute, and a tombstone, stand for all that came before. Where several servers deleted the
+    entry, each deletion is judged by itself: the first may be in doubt and the second one missed. Of two creations of one id the
     earlier one stays, so the changes of the later one are no loss; who shows the later one and claims the earlier one may
     have lost that, or set it aside.
 
@@ -281,10 +282,10 @@ def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, forgotten: int, wh
         return []
     found: set[Lacking] = set()
     graves = sorted(one.gone for one in others if one.gone is not None and _covered(one.gone, seen, forgotten))
-    if mine.at is not None and graves:
-        stands = [grave for grave in graves if _stands(grave, mine.at, forgotten)]
-        first = min(stands or graves)
-        found.add(Lacking(None, first, "" if stands and first[1] in seen else FORGOTTEN))
+    if mine.at is not None:
+        for grave in graves:
+            proven = _stands(grave, mine.at, forgotten) and grave[1] in seen
+            found.add(Lacking(None, grave, "" if proven else FORGOTTEN))
     for one in others:
         if one.at is None or (graves and _stands(graves[-1], one.at, forgotten)):
             continue

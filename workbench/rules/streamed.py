@@ -19,11 +19,14 @@ class StreamModel(Model):
     places   number of a lot -> its place in the stream of its origin
     unlike   (server, lot) that it holds with another content: only all data of another server mend that
     covers   (server, origin) -> the place that its log goes to, if it has nothing whole there
+    missed   (server, lot) that will not come although it is behind the last that the server has whole: pieces of it came, others
+             were passed over
     maybe    (server, lot) of what a server may have and may lack: it counts as had, and shows nothing of how far the server is
     """
 
     places: list[int]
     covers: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    missed: frozenset[tuple[str, int]] = frozenset()
     maybe: frozenset[tuple[str, int]] = frozenset()
     unlike: frozenset[tuple[str, int]] = frozenset()
 
@@ -57,7 +60,8 @@ class StreamModel(Model):
         passed, to_come = set[Lack](), set[Lack]()
         for lack in self._lacks():
             here = reached[lack.server].get(self.lots[lack.lot].origin, -1)
-            (passed if self.places[lack.lot] < here else to_come).add(lack)
+            gone = self.places[lack.lot] < here or (lack.server, lack.lot) in self.missed
+            (passed if gone else to_come).add(lack)
         return passed, to_come
 
     def session(self, link: Link) -> bool:
@@ -71,6 +75,7 @@ class StreamModel(Model):
             number
             for number in supplier.holds - consumer.holds
             if self.places[number] > here.get(self.lots[number].origin, -1)
+            and (link.consumer, number) not in self.missed
         ]
         self.takes(consumer, came)
         return bool(came)

@@ -25,6 +25,7 @@ from workbench.rules.segments import (
     SAYS,
     UNFINISHED,
 )
+from workbench.rules.streams import Difference
 from workbench.systems.drizzle.errant import errant
 
 if TYPE_CHECKING:
@@ -116,11 +117,15 @@ def without_end(situation: Situation) -> Iterator[Finding]:
     """Transactions without an end: some may still get one, of some the source started anew, and of some it tells more."""
     for key, rows in _odd(situation, lambda row: row["outcome"] == UNFINISHED):
         void = [row for row in rows if row["at_source"] in (ROLLED_BACK, ABORTED)]
-        missing = [row for row in rows if row["at_source"] == COMMITTED and _is_missing(situation, row)]
-        waits = len(void) + len(missing) < len(rows)
+        committed = [row for row in rows if row["at_source"] == COMMITTED]
+        missing = [row for row in committed if _is_missing(situation, row)]
+        unknown = [row for row in committed if _cannot_be_judged(situation, row)]
+        waits = len(void) + len(missing) + len(unknown) < len(rows)
         told = f"; their source took {len(void):,} of them back" if void else ""
         if missing:
             told += f"; their source committed {len(missing):,} of them: what is not here was lost (MISSED_CHANGE)"
+        if unknown:
+            told += f"; their source committed {len(unknown):,} of them: this log does not prove that the rest came"
         yield Finding(
             "TXN_UNFINISHED",
             "warning" if waits else "info",
@@ -131,6 +136,8 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 step(
                     "discard the pieces of those that their source took back"
                     if void
+                    else f"compare the rows that they changed with those of {_streams(situation).source_for(*key)}"
+                    if len(unknown) == len(rows)
                     else f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}",
                     "a transaction that was cut between two statements and rolled back never gets an end",
                 ),
@@ -156,10 +163,21 @@ def without_end(situation: Situation) -> Iterator[Finding]:
 
 def _is_missing(situation: Situation, row: Row) -> bool:
     """True if the log of a server is past what it has in part."""
-    streams = _streams(situation)
-    both = streams.differences.get((row["server"], row["origin"]))
-    at = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
-    return both is not None and at in {lack.position for lack in both.difference.inside}
+    difference, position = _compared(situation, row)
+    return position in {lack.position for lack in difference.inside} if difference else False
+
+
+def _cannot_be_judged(situation: Situation, row: Row) -> bool:
+    """True if the log of a server lost records where the rest of what it has in part would stand."""
+    difference, position = _compared(situation, row)
+    return position in {position for position, _, _ in difference.unknown} if difference else False
+
+
+def _compared(situation: Situation, row: Row) -> tuple[Difference | None, str | None]:
+    """What the log of a server lacks of its source, and the position of one of its transactions there."""
+    both = _streams(situation).differences.get((row["server"], row["origin"]))
+    position = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
+    return (both.difference if both else None), position
 
 
 def conflicts(situation: Situation) -> Iterator[Finding]:
@@ -181,14 +199,16 @@ def conflicts(situation: Situation) -> Iterator[Finding]:
     for (server, origin), one in sorted(streams.differences.items()):
         if count := one.counts["conflicts"]:
             source = streams.source_for(server, origin)
+            positions = [show(position) for position in one.difference.conflicts]
+            named = ", ".join(positions[:3]) + (f" and {count - 3:,} more" if count > 3 else "")
             yield Finding(
                 "TXN_CONFLICT",
                 "error",
-                f"{server} and {source} hold {count:,} transaction{'' if count == 1 else 's'} of server {origin} with different "
-                "contents or ends",
+                f"{server} and {source} hold {count:,} transaction{'' if count == 1 else 's'} of server {origin} ({named}) with "
+                "different contents or ends",
                 server=server,
                 origin=origin,
-                items=tuple(map(show, one.difference.conflicts[:ITEMS_SHOWN])),
+                items=tuple(positions[:ITEMS_SHOWN]),
                 evidence=({"server": server, "source": source, "count": count},),
                 fix=(
                     step(

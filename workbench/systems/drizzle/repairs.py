@@ -254,6 +254,7 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         at: streams.at_source(server, origin, at) for at in streams.differences[server, origin].difference.undecided
     }
     void = {show(at): outcome for at, outcome in undecided.items() if outcome in (ROLLED_BACK, ABORTED)}
+    unknown = streams.differences[server, origin].counts["unknown"]
     numbers = ", ".join(one.position for one in wanted[:20]) + (
         f" and {len(wanted) - 20:,} more" if len(wanted) > 20 else ""
     )
@@ -271,7 +272,8 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         stands_on=f"the applier of {server} stands still, nobody writes there, and the logs are those that were loaded",
         expects=f"{server} notes all of them in replication_workbench.applied, each written together with its rows",
         risk="a row that is not as it has to be stops it before its transaction, and nothing of that one is done. Of an update "
-        "whose rows changed other columns than its header lists, but as many and of the same types, no reader can tell",
+        "whose rows changed other columns than its header lists, but as many and of the same types, no reader can tell"
+        + (f". The log of {server} does not prove the arrival of {counted(unknown, 'transaction')}" if unknown else ""),
         cannot_undo="the stream has no rows as they were before: take a copy of the tables first",
         commands=(("sql", server, SENT),),
         sends=_preview(wanted, logs),

@@ -86,7 +86,6 @@ def _stuck(view: View, model: PullModel) -> Iterator[Need]:
     """
     found: dict[str, str] = {}
     pulled = {frozenset((link.supplier, link.consumer)) for link in model.links if model.stuck(link)}
-    origins = [server.origin for server in model.servers.values()]
     rolled_back = {one.server for one in view.about(ROLLED_BACK)}
     for link in model.links:
         answer = model.stuck(link)
@@ -99,7 +98,8 @@ def _stuck(view: View, model: PullModel) -> Iterator[Need]:
         elif answer.replaces:
             found[link.consumer] = REFRESH
         else:
-            of_two = origins.count(model.servers[link.consumer].origin) > 1
+            # The other server may have another origin since: what it wrote as this one is there all the same.
+            of_two = model.servers[link.consumer].origin in model.shared
             found[link.consumer] = OF_TWO if of_two else ROLLED_BACK
     for code, pairs in _apart(model).items():
         for server, others in odd_ones(pairs):
