@@ -405,8 +405,8 @@ def test_a_repair_is_rehearsed_and_only_the_names_of_the_servers_enable_the_butt
 
 def test_what_a_repair_takes_for_granted_is_ticked_before_its_button_is_enabled(jupyter: Lab) -> None:
     case = case_of_streams(jupyter.folder / "assumed", STREAMS["only one log has the start of that server"])
-    nobody = [f"{name}=mysql://127.0.0.1:1" for name in "abc"]
-    page = ran(jupyter, "40_repair", case_folder=str(case.folder), urls=nobody)
+    unreachable = [f"{name}=mysql://127.0.0.1:1" for name in "abc"]
+    page = ran(jupyter, "40_repair", case_folder=str(case.folder), urls=unreachable)
     page.get_by_text("NOTHING WAS CHANGED").wait_for()
     button, box = page.locator('[data-key="apply"]'), page.locator('[data-key="assume-source_by_its_start"]')
     for at, field in enumerate(page.locator('[data-key^="name-"]').all()):

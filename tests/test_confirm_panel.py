@@ -82,7 +82,7 @@ def test_what_the_steps_take_for_granted_is_accepted_first(tmp_path: Path, accep
     assert assumption["code"] == "source_by_its_start" and "begins with a start is the source" in assumption["says"]
     given = {"seen": panel.data["seen"], "typed": panel.data["names"]}
     send(panel, "apply", **given, **({} if accepted is None else {"accepted": accepted}))
-    assert panel.wait(10) and "take for granted what was not accepted" in panel.notice and toy.log == []
+    assert panel.wait(10) and "an assumption of the steps was not accepted" in panel.notice and toy.log == []
     send(panel, "apply", **given, accepted=["source_by_its_start"])
     assert panel.wait(10) and len(toy.log) == 1
 

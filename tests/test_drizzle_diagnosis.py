@@ -346,7 +346,7 @@ def bulk(number: int, count: int) -> list[bytes]:
     return [made.record(made.transaction(number, row, segment=at, ended=at == count)) for at, row in enumerate(rows, 1)]
 
 
-def test_nobody_waits_for_an_end_that_may_be_among_the_lost_records(tmp_path: Path) -> None:
+def test_no_server_is_told_to_wait_for_an_end_that_may_be_among_the_lost_records(tmp_path: Path) -> None:
     before, after, (first, last) = plain(100, 101), plain(103, 104), bulk(102, 2)
     source = [*before.values(), first, last, *after.values()]
     copy = [bytes(len(part)) if part == last else part for part in source]
@@ -371,7 +371,7 @@ def test_conflicts_of_two_servers_are_not_said_to_be_one(tmp_path: Path) -> None
 
 
 def test_a_server_supplies_only_if_it_has_all_that_is_on_the_way(tmp_path: Path) -> None:
-    """Nobody knows the source; p is behind, and q lacks one of what p waits for."""
+    """The source is not known. p is behind, and one transaction that p waits for is missing on q too."""
     whole = plain(*range(100, 106))
     lacking = {"n": (), "o": (), "p": (103, 104, 105), "q": (104,)}
     logs = {

@@ -383,7 +383,7 @@ def test_pieces_that_a_replica_passed_over_are_gone_from_the_table_once_they_are
         )
     )
     assert [(row["missing"], row["pending"]) for row in made.before if row["server"] == "replica"] == [(1, 0)]
-    assert [one["position"] for one in made.steps[0].details["transactions"]] == ["6"]
+    assert [row["position"] for row in made.steps[0].details["transactions"]] == ["6"]
     assert not any(row["missing"] or row["pending"] for row in made.after)
 
 
@@ -477,13 +477,13 @@ def test_what_is_before_the_last_one_never_comes_by_itself() -> None:
 
 
 def test_what_came_in_part_and_was_passed_over_is_never_sent() -> None:
-    one = model(0, 1, 2, 3, running=True)
-    one.missed = frozenset({("b", 4)})
-    assert (one.missing(), one.pending()) == ({Lack("b", 4)}, set())
-    one.settle()
-    assert one.missing() == {Lack("b", 4)}
-    one.give("b", [4])
-    assert not one.missing()
+    fleet = model(0, 1, 2, 3, running=True)
+    fleet.missed = frozenset({("b", 4)})
+    assert (fleet.missing(), fleet.pending()) == ({Lack("b", 4)}, set())
+    fleet.settle()
+    assert fleet.missing() == {Lack("b", 4)}
+    fleet.give("b", [4])
+    assert not fleet.missing()
 
 
 def test_they_are_given_in_the_order_of_commits() -> None:

@@ -102,7 +102,7 @@ class Servers(Protocol):
 
 
 class ConfirmPanel(View, drawn_by="steps+confirm"):
-    """Shows what is left of a plan, and does it once every server that changes was named and every assumption was accepted.
+    """Shows what is left of a plan; does it once each server that changes was named and each assumption was accepted.
 
     Without servers it only rehearses on the model of the case. A run goes on when the page is closed; the journal knows how
     far it came, and another panel or `workbench resume` goes on with it.
@@ -149,7 +149,7 @@ class ConfirmPanel(View, drawn_by="steps+confirm"):
         if message.get("typed") != _names(left):
             raise Problem("not confirmed: what was typed is not the name of every server that changes")
         if message.get("accepted", []) != to_accept(left):
-            raise Problem("not confirmed: the steps take for granted what was not accepted")
+            raise Problem("not confirmed: an assumption of the steps was not accepted")
         check_turn(so_far, so_far.state == HALF_DONE, self.folder)
         self._begin(message, APPLYING, lambda: self._apply(servers, left, so_far.state == HALF_DONE))
 

@@ -57,7 +57,7 @@ function asking(body, data, send) {
   go.classList.add("wb-grave");
   body.append(...data.names.map((name, index) => make("div", "wb-row", [make("span", "wb-name", name), fields[index]])));
   if (accepted.length) {
-    body.append(make("h3", "", "The steps take for granted what the evidence does not show: tick what you know to be so"));
+    body.append(make("h3", "", "The steps assume what the evidence does not prove: tick each assumption that you know to be true"));
     body.append(...data.assumptions.map(({ says }, index) => make("label", "wb-row", [accepted[index], make("span", "", says)])));
   }
   body.append(make("div", "wb-row", [go]));

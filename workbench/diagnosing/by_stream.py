@@ -390,10 +390,10 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
 
 
 def _having_all(streams: Streams, origin: str, both: Compared) -> list[str]:
-    """The servers whose logs have all that is on its way to a copy, as far as it is listed."""
+    """The servers whose logs have every listed transaction that is on its way to a copy."""
     holders = streams.holders.get(origin, {})
-    positions = [lack.position for lack in both.difference.behind]
-    return [name for name in streams.having(both.last or "") if all(name in holders.get(at, ()) for at in positions)]
+    waiting = [transaction.position for transaction in both.difference.behind]
+    return [name for name in streams.having(both.last or "") if all(name in holders.get(at, ()) for at in waiting)]
 
 
 def _errant(streams: Streams, limit: int, found: Verdicts) -> None:

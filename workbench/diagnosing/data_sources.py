@@ -124,8 +124,8 @@ def came_without(
 ) -> tuple[Numbers, Numbers]:
     """For each change: do all servers lack it that the data of this one may have come from? And is it doubtful that they had it?
 
-    A vector claims more than its server has: where one of the servers judged so far lacks what it claims, or may lack it, no
-    claim counts. What the vector of a server does not cover, it lacks in any case.
+    A vector may claim more than its server has. If a change is missing on a server judged so far, or may be, no claim to it
+    counts. What is above the vector of a server is missing there in any case.
     """
     without, doubted = np.zeros(len(some), bool), np.zeros(len(some), bool)
     if proofs.initialised is None:

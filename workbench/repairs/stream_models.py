@@ -128,8 +128,14 @@ def model_of_streams(streams: Streams) -> StreamModel:
         if told.source in servers and told.server in servers
     ]
 
+    number_of = {key: number for number, key in enumerate(made)}
+
     def numbered(found: Set[tuple[str, str, str]]) -> frozenset[tuple[str, int]]:
-        return frozenset((name, number) for number, key in enumerate(made) for name in servers if (name, *key) in found)
+        return frozenset(
+            (name, number_of[origin, position])
+            for name, origin, position in found
+            if name in servers and (origin, position) in number_of
+        )
 
     return StreamModel(
         lots,

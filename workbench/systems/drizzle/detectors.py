@@ -164,17 +164,17 @@ def without_end(situation: Situation) -> Iterator[Finding]:
 def _is_missing(situation: Situation, row: Row) -> bool:
     """True if the log of a server is past what it has in part."""
     difference, position = _compared(situation, row)
-    return position in {lack.position for lack in difference.inside} if difference else False
+    return difference is not None and any(missed.position == position for missed in difference.inside)
 
 
 def _cannot_be_judged(situation: Situation, row: Row) -> bool:
     """True if the log of a server lost records where the rest of what it has in part would stand."""
     difference, position = _compared(situation, row)
-    return position in {position for position, _, _ in difference.unknown} if difference else False
+    return difference is not None and any(unknown == position for unknown, _, _ in difference.unknown)
 
 
 def _compared(situation: Situation, row: Row) -> tuple[Difference | None, str | None]:
-    """What the log of a server lacks of its source, and the position of one of its transactions there."""
+    """The difference between the log of a server and that of its source, and the position of a transaction (`row`) in it."""
     both = _streams(situation).differences.get((row["server"], row["origin"]))
     position = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
     return (both.difference if both else None), position
