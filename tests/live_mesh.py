@@ -202,7 +202,7 @@ class Mesh:
             said = self.read(supplier, self._agreement(supplier, consumer), [running, status])
             return running not in said
 
-        for tried in range(7):
+        for tried in range(4):
             time.sleep(5 * tried)  # a machine at its limit needs a while to answer again
             self.modify(supplier, self._agreement(supplier, consumer), running, "start")
             until(f"{consumer} initialised, with success or not", ended)
