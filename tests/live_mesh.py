@@ -29,6 +29,7 @@ from live_installed import (
     BERKELEY,
     DEFAULTS,
     INSTANCE,
+    LMDB,
     MANAGER,
     MANAGER_PASSWORD,
     OFTEN,
@@ -208,6 +209,8 @@ class Mesh:
             until(f"{consumer} initialised, with success or not", ended)
             if "Total update succeeded" in said[status][0]:
                 return
+            if self.at is LMDB and not self._alive(consumer):
+                self.start(consumer)  # 2.3.1 with LMDB crashes at times while it is filled
         raise AssertionError(f"{consumer} was not initialised: {said[status][0]}")
 
     def initialise_all(self, feeds: Iterable[tuple[str, str]]) -> None:

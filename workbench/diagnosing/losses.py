@@ -31,6 +31,7 @@ from workbench.diagnosing.repair_sources import (
     whole_of,
 )
 from workbench.diagnosing.replaced_data import replaced_after
+from workbench.diagnosing.restart_order import read_first
 from workbench.diagnosing.shown_by_entries import (
     clients_first,
     not_supplied,
@@ -347,7 +348,7 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
             f"{rows[-1]['position']}{_made_once(situation, *key)}, and no session "
             f"{'with another collected one ' if elsewhere else ''}will deliver them",
             **_of_changes(key, rows),
-            fix=_kept_or_saved(situation, server, rows),
+            fix=_kept_or_saved(situation, server, rows, elsewhere),
         )
 
 
@@ -358,13 +359,15 @@ def _made_once(situation: Situation, server: str, suffix: str | None, origin: st
 
 
 def _kept_or_saved(
-    situation: Situation, server: str, rows: Sequence[Mapping[str, Any]]
+    situation: Situation, server: str, rows: Sequence[Mapping[str, Any]], unread: Sequence[str]
 ) -> tuple[Mapping[str, Any], ...]:
+    """What to do about them; `unread`: where links lead that was not collected, and may bring them."""
     if kept := _kept_by_others(situation, server, rows):
         return (kept,)
-    saved = _saved_first(situation, server)
-    again = supplier_again(situation, server, rows)
-    return (again, {**saved, "repair": f"or {saved['repair']}"}) if again else (saved,)
+    first = [read_first(situation, unread, rows[0]["suffix"])] if unread else []
+    ways = [*filter(None, (supplier_again(situation, server, rows), _saved_first(situation, server)))]
+    words = "if no other server has them, " if unread else "", "or "
+    return (*first, *({**way, "repair": f"{word}{way['repair']}"} for word, way in zip(words, ways, strict=False)))
 
 
 def _saved_first(situation: Situation, server: str) -> Mapping[str, Any]:

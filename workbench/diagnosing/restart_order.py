@@ -33,11 +33,12 @@ def read_first(situation: Situation, unread: Sequence[str], suffix: str | None) 
     down = situation.topology.down.intersection(unread)
     before = [first for name in sorted(down) for first in before_start(situation, name, suffix)]
     steps = "".join(f"{first['repair']}; " for first in before) + ("then " if before else "")
+    asked = sorted(down) or unread
     return step(
-        f"{steps}start {listed(sorted(down), most=_NAMED)} (restart it, if it runs and does not answer)"
+        f"{steps}start {listed(asked, most=_NAMED)} (restart it, if it runs and does not answer)"
         if down
-        else f"collect from {listed(unread, most=_NAMED)}, too",
-        f"{listed(sorted(down) or unread, most=_NAMED)} may have them, or a link over which they come: nothing tells "
+        else f"collect from {listed(asked, most=_NAMED)}, too",
+        f"{asked[0] if len(asked) == 1 else 'one of these'} may have them, or a link over which they come: nothing tells "
         "what was not collected",
         "do not write them once more before that: an entry that is added twice is there twice when the first one arrives",
     )

@@ -90,15 +90,37 @@ def not_mended(
     ]
 
 
-def why_left(need: Need, model: Model, courses: Iterable[Course]) -> str:
-    """Why a need is left for which ways were looked for."""
+def why_left(need: Need, model: Model, courses: Sequence[Course], findings: Iterable[Finding]) -> str:
+    """Why a need is left for which ways were looked for; where there was none to try, what its findings say to do."""
     if ask := next((one.unasked for one in courses if one.need == need.name and one.unasked), ""):
         return ask
     if need.lacks and {lack.lot for lack in need.lacks} <= model.saved:
         return "a step saves these changes to a file; send what is still right to a supplier yourself"
     count = model.changes(need.lacks)
     lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
-    return f"no proven way was found, {lacking}"
+    do = [] if any(one.need == need.name for one in courses) else _first_steps(need, findings)
+    return f"no proven way was found, {lacking}{f'; what to do: {listed(do)}' if do else ''}"
+
+
+def _first_steps(need: Need, findings: Iterable[Finding]) -> list[str]:
+    """What the findings that a need is about say to do first, each step once."""
+    repairs = (_first_repair(one) for one in findings if _same(need, one) and not one.overruled_by)
+    return list(dict.fromkeys(filter(None, repairs)))
+
+
+def _first_repair(one: Finding) -> str:
+    return next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
+
+
+def alone_said(shown: Topology, suffix: str | None) -> list[str]:
+    """That one server alone tells what it has seen, so that a plan without steps is no good news; empty: several do."""
+    telling = sorted({one.server for one in shown.replicas if one.suffix == suffix and one.tells})
+    if len(telling) != 1:
+        return []
+    of = f" of {suffix}" if suffix else ""
+    return [
+        f"only {telling[0]} tells what it has{of}, so nothing can be said of missing changes: collect from others, too"
+    ]
 
 
 def unmarked(situation: Situation, findings: Iterable[Finding]) -> set[tuple[str, str | None]]:
@@ -138,7 +160,7 @@ def to_be_made_again(situation: Situation, steps: Iterable[Step]) -> list[str]:
 
 
 def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
-    do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
+    do = _first_repair(one)
     asked = [step for step in _all_saving(taken) if do.startswith("save ") and f"the changelog of {step.server}," in do]
     saved = asked or (_saving(one, taken) if one.code == STRANDED else [])
     if saved:

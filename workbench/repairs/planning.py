@@ -25,7 +25,7 @@ from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.diagnosing.without_record import keeps_none
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
-from workbench.repairs.left_over import Taken, filled_by, not_mended, to_be_made_again, unmarked, why_left
+from workbench.repairs.left_over import Taken, alone_said, filled_by, not_mended, to_be_made_again, unmarked, why_left
 from workbench.repairs.obstacles import (
     EMPTY,
     OFF,
@@ -196,7 +196,7 @@ class _Planned:
             self.told.append(need)
             if _bare(need) in passed:
                 self.unmended += 1
-                self.open.append(f"{self._called(need)}: {why_left(need, view.model, self.courses)}")
+                self.open.append(f"{self._called(need)}: {why_left(need, view.model, self.courses, self.findings)}")
             elif not need.wanted(only):
                 self.open.append(f"{self._called(need)}: not planned for, as you asked")
         blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.blind]
@@ -204,6 +204,7 @@ class _Planned:
             self.open.append(
                 f"the consumers of {', '.join(blind)} are unknown: write the consumer of each into case.yaml, and plan again"
             )
+        self.open += alone_said(self.situation.topology, suffix)
         cut = self.situation.verdicts.cut()
         if "missing" in cut:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
