@@ -19,7 +19,7 @@ from collected import SHARED, needs_collected_files
 from hand_plans import recreate
 from mending_checks import model_of
 from planning_checks import AT, PLANS, check_plan, diagnosed_once, loaded, models, planned
-from planning_samples import ALL, MADE, OWN, agreement, case_of, server
+from planning_samples import ALL, MADE, OWN, READ_ONLY, agreement, case_of, server
 from slow_mending import Slow, Tie, World, fresh, unlike
 
 from workbench import Case, Problem
@@ -250,6 +250,25 @@ def test_servers_without_links_are_not_told_to_be_well(tmp_path: Path) -> None:
     files = {**server("s1", 1, ALL, [*MADE, *OWN]), **server("s2", 2, {1: (MADE[0], MADE[3])}, [*MADE[:4], *OWN])}
     told = CliRunner().invoke(main, ["plan", str(case_of(tmp_path, files).folder)])
     assert (told.exit_code, "Nothing needs mending" in told.output) == (1, False), told.output
+
+
+def test_a_server_alone_is_not_told_to_be_well(tmp_path: Path) -> None:
+    told = CliRunner().invoke(main, ["plan", str(case_of(tmp_path, server("s1", 1, ALL, [*MADE, *OWN])).folder)])
+    assert "Nothing needs mending" not in told.output
+    assert "only s1 tells what it has of dc=example,dc=com" in told.output
+
+
+def test_a_plan_without_a_way_says_what_a_person_can_do(tmp_path: Path) -> None:
+    """s1 and s2 feed each other, and no link leads to s3, which lacks the last change."""
+    files = {
+        **server("s1", 1, ALL, [*MADE, *OWN], agreement("s1-to-s2", 38902)),
+        **server("s2", 2, ALL, [*MADE, *OWN], agreement("s2-to-s1", 38901)),
+        **server("s3", READ_ONLY, {1: (MADE[0], MADE[-2]), 2: (OWN[0], OWN[0])}, [*MADE[:-1], *OWN], port=3),
+    }
+    (line,) = [one for one in planning.plan(case_of(tmp_path, files)).open if one.startswith("PENDING_CHANGES s3")]
+    assert line.endswith(
+        "what to do: make an agreement to s3 on a server that has them, if s3 is still meant to take part"
+    )
 
 
 def test_the_exit_code_tells_that_something_is_left(tmp_path: Path) -> None:

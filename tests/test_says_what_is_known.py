@@ -12,7 +12,7 @@ from detector_samples import listening, of, with_status
 from entry_samples import answered, entry, export, logged, mesh
 from link_samples import line, told
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
-from planning_samples import purged_here_kept_there, stranded
+from planning_samples import READ_ONLY, purged_here_kept_there, server, stranded
 from test_cleaned_and_filled import came_back
 from test_left_out_attributes import with_lists
 from test_refused_meanwhile import FULL, refusing, says
@@ -40,6 +40,34 @@ def fixes(found: dict[str, Any], code: str, server: str | None = None) -> list[s
         if finding["code"] == code and server in (None, finding["server"])
         for fix in finding["fix"]
     ]
+
+
+# --- servers that were not collected
+
+
+def test_what_a_hub_alone_has_of_the_collected_servers_came_from_one_that_was_not(tmp_path: Path) -> None:
+    """s1 made 10 changes and feeds the hub h1; s2 has 5 of them. s1 was not collected."""
+    all_of_them, some = claims(r1=(0, 9), r2=(0, 0)), claims(r1=(0, 4), r2=(0, 0))
+    made, own = [csn(second, 1) for second in range(10)], [csn(0, 2)]
+    links = {name: _plain(agreement(name, port)) for name, port in (("s2-to-s1", 38921), ("h1-to-c1", 38951))}
+    files = {
+        **server("s2", 2, some, [*made[:5], *own], links["s2-to-s1"]),
+        **server("h1", READ_ONLY, all_of_them, [*made, *own], links["h1-to-c1"]),
+        **listening("s2"),
+        **listening("h1"),
+    }
+    found = diagnose(case_of(tmp_path, files))["findings"]
+    (stranded,) = of("STRANDED_CHANGE", found)
+    (pending,) = of("PENDING_CHANGES", found)
+    for one in (stranded, pending):
+        assert one["fix"][0]["repair"].startswith("collect from ")
+        assert one["fix"][0]["caution"].startswith("do not write them once more before that")
+    assert stranded["fix"][1]["repair"].startswith("if no other server has them, save them")
+
+
+def _plain(agreement: str) -> str:
+    """The agreement of a link without encryption: it leads to the port that its consumer tells."""
+    return agreement.replace("nsDS5ReplicaHost:", "nsDS5ReplicaTransportInfo: LDAP\nnsDS5ReplicaHost:")
 
 
 # --- attributes that a link left out

@@ -126,6 +126,7 @@ class Format:
     empty      the facts of a file of this format that holds nothing
     variant    tells formats of one name apart that must be read in different ways
     tells_links   it lists all links of its server: without a row there is none
+    main_port  of links: the words of `transport`, in lower case, with which one leads to the port that `addresses` tell
     tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
     begins     first bytes -> the time of the first line as sortable text: what orders the files of one log
     opens      what each record begins with, where a value may hold empty lines: of these only those before it are borders; of
@@ -155,6 +156,7 @@ class Format:
     variant: str = ""
     tells_suffix: bool = False
     tells_links: bool = False
+    main_port: frozenset[str] = frozenset()
     begins: Callable[[bytes], str | None] | None = None
     opens: bytes = b""
     evidence: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from workbench.collected.inputs import Input
@@ -47,7 +47,7 @@ def not_deleted(inputs: Iterable[Input], rows: Rows) -> list[Mapping[str, Any]]:
     return [row for row in rows if (row["snapshot"], row["server"]) not in told or key(row) in listed]
 
 
-def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[str, Any]]:
+def links_of(inputs: Collection[Input], rows: Rows, vectors: Rows) -> list[dict[str, Any]]:
     """Each link once: supplier, suffix (empty: unnamed), name, address, enabled, and the consumer's server if anything tells it.
 
     `rows` are those of the table `links`: a server's agreement, its status and its replica entry each tell a part. The
@@ -71,6 +71,7 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
     listens: dict[str, set[str]] = {}
     for one in inputs:
         listens.setdefault(one.server, set()).update(map(str.lower, one.facts.get("addresses", {})))
+    main_ports = {word for one in inputs if one.kind for word in format_with(one.kind).main_port}
     of_nobody: set[tuple[str, str]] = set()
     for vector in vectors:
         if address := (vector["url"] or "").partition("://")[2].strip("/").lower():
@@ -115,6 +116,8 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
         address = address_in(row, end)
         port = f":{row[f'{end}_port']}" if f"{end}_port" in row else ""
         unlike = {other for other, its in hosts.items() if address and _all_unlike(its, _host(address.lower()))}
+        if port and (row.get("transport") or "").lower() in main_ports:
+            unlike |= {other for other, its in listens.items() if _at_other_ports(its, address.lower())}
         at_port, at_address = addresses.get((suffix, port[1:]), set()), addresses.get((suffix, address.lower()), set())
         of_origin = by_origin.get((suffix, row.get("consumer_origin") or ""), set())
         host = _host(address.lower())
@@ -193,6 +196,13 @@ def _host(address: str) -> str:
 def _all_unlike(hosts: Iterable[str], other: str) -> bool:
     """True if all are full names, and not that one. An address in numbers or a short name may be of any server."""
     return _full(other) and all(_full(host) and host != other for host in hosts)
+
+
+def _at_other_ports(addresses: Iterable[str], other: str) -> bool:
+    """True if all these addresses may be of that machine, and none has its port."""
+    host, _, port = other.rpartition(":")
+    known = [address.rpartition(":") for address in addresses]
+    return bool(known) and all(one_machine(its, host) and at.isdigit() and at != port for its, _, at in known)
 
 
 def _full(host: str) -> bool:

@@ -364,7 +364,7 @@ def _kept_or_saved(
     """What to do about them; `unread`: where links lead that was not collected, and may bring them."""
     if kept := _kept_by_others(situation, server, rows):
         return (kept,)
-    first = [read_first(situation, unread, rows[0]["suffix"])] if unread else []
+    first = [read_first(situation, unread, rows[0]["suffix"], len(rows))] if unread else []
     ways = [*filter(None, (supplier_again(situation, server, rows), _saved_first(situation, server)))]
     words = "if no other server has them, " if unread else "", "or "
     return (*first, *({**way, "repair": f"{word}{way['repair']}"} for word, way in zip(words, ways, strict=False)))

@@ -28,8 +28,9 @@ def before_start(situation: Situation, server: str, suffix: str | None) -> list[
     return [one for one in steps if one]
 
 
-def read_first(situation: Situation, unread: Sequence[str], suffix: str | None) -> Mapping[str, Any]:
-    """What to do about what servers wait for that nothing sends, where other servers were not read: these may have it."""
+def read_first(situation: Situation, unread: Sequence[str], suffix: str | None, count: int) -> Mapping[str, Any]:
+    """What to do about so many changes that nothing sends, where other servers were not read: these may have them."""
+    them = "it" if count == 1 else "them"
     down = situation.topology.down.intersection(unread)
     before = [first for name in sorted(down) for first in before_start(situation, name, suffix)]
     steps = "".join(f"{first['repair']}; " for first in before) + ("then " if before else "")
@@ -38,9 +39,9 @@ def read_first(situation: Situation, unread: Sequence[str], suffix: str | None) 
         f"{steps}start {listed(asked, most=_NAMED)} (restart it, if it runs and does not answer)"
         if down
         else f"collect from {listed(asked, most=_NAMED)}, too",
-        f"{asked[0] if len(asked) == 1 else 'one of these'} may have them, or a link over which they come: nothing tells "
+        f"{asked[0] if len(asked) == 1 else 'one of these'} may have {them}, or a link that brings {them}: nothing tells "
         "what was not collected",
-        "do not write them once more before that: an entry that is added twice is there twice when the first one arrives",
+        f"do not write {them} once more before that: an entry that is added twice is there twice when the first one arrives",
     )
 
 

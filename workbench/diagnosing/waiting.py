@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench.diagnosing.cleaned_away import claims_nothing_of_cleaned, forgot, had_before
+from workbench.diagnosing.closed_ways import runs
 from workbench.diagnosing.data_sources import JudgedServer
 from workbench.diagnosing.dropping import dropping, remembers, told_of_dropping
 from workbench.diagnosing.kept_of_cleaned import kept_of
@@ -42,7 +43,9 @@ _READ = 10_000
 def who_would_send(
     pairs: Sequence[Row], consumer: str, origin: str, first: str = "", moved: Mapping[str, str] = NOBODY
 ) -> list[str]:
-    """Who would send changes of the origin to the server now: over links that run, if any link is known at all.
+    """Who would send changes of the origin to the server now: over links that run, if any is known between two servers.
+
+    If none is, each would that has no links, or one of which nobody knows where it leads.
 
     first  the first that the server waits for; what it got while others were read, nobody needs to send
     moved  server -> up to where it has the origin by now, of those that got more since they were read
@@ -60,7 +63,7 @@ def who_would_send(
         if row["consumer"] == consumer
         and has_some(row)
         and row.get("delivers", True)  # a consumer may refuse what it is sent
-        and (not linked or (row["link"] and row["link_enabled"] is not False and not row.get("link_failing")))
+        and (runs(row) if linked else not row.get("leads_elsewhere"))
     )
 
 
@@ -68,7 +71,8 @@ def would_send(pairs: Sequence[Row], holder: JudgedServer, consumer: JudgedServe
     """True if a session from one to the other would send changes of the origin, should its link run."""
     linked, ends = any(row["link"] for row in pairs), (holder.replica.server, consumer.replica.server)
     mine = (row for row in pairs if (row["supplier"], row["consumer"]) == ends)
-    return any(row["decision"] == SEND and origin in row["to_send"] and (row["link"] or not linked) for row in mine)
+    open_ = [row for row in mine if (row["link"] if linked else not row.get("leads_elsewhere"))]
+    return any(row["decision"] == SEND and origin in row["to_send"] for row in open_)
 
 
 class Holder(NamedTuple):

@@ -182,7 +182,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
-        return read_first(situation, unread, suffix)
+        return read_first(situation, unread, suffix, row["count"])
     if (server, suffix) in situation.once(to_be_filled):
         return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     feeding = {

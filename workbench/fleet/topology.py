@@ -37,7 +37,7 @@ _CLOCKS_APART = timedelta(seconds=1)
 
 _LINK = [
     *("snapshot", "file", "server", "suffix", "name", "role", "supplier_host", "supplier_port"),
-    *("consumer_host", "consumer_port", "consumer_origin", "enabled", "automatic"),
+    *("consumer_host", "consumer_port", "consumer_origin", "transport", "enabled", "automatic"),
 ]
 _VECTOR = [
     "snapshot",
@@ -220,6 +220,12 @@ class Topology:
                 one_suffix = supplier.suffix == consumer.suffix and supplier.server != consumer.server
                 if one_suffix and supplier.claims and consumer.claims:
                     yield supplier, consumer, links.get((supplier.server, consumer.server, supplier.suffix))
+
+    def leads_elsewhere(self, supplier: str, suffix: str | None, consumer: str) -> bool:
+        """True if links of the supplier are known, and each leads to another server than this one."""
+        mine = [one for one in self.links if (one.supplier, one.suffix) == (supplier, suffix)]
+        to_it = (consumer not in one.unlike if one.consumer is None else one.consumer == consumer for one in mine)
+        return bool(mine) and not any(to_it)
 
 
 def not_collected(shown: Topology) -> list[dict[str, Any]]:

@@ -365,5 +365,6 @@ AGREEMENTS = Format(
     empty=_EMPTY,
     tells_suffix=True,
     tells_links=True,
+    main_port=frozenset({"ldap", "tls", "starttls"}),
     excerpt=ldif.safe_excerpt,
 )
