@@ -152,6 +152,8 @@ def test_values_are_shown_short_and_comparable():
         (entry("cn: x").replace(b"dn: ", b"cn: ", 1), "does not begin with dn:"),
         (entry("changetype: modify"), "a change, not an entry"),
         (b" continued: x\n\n", "continuation"),
+        (entry("cn: x", dn="no name"), "this is no name of an entry"),
+        (entry("cn: x").replace(b"dn: uid", b"dn:: b924f3x/\ncn: uid"), "this is no name of an entry"),
         (entry("cn: x").replace(b"dn: uid", b"dn:: /w==\ncn: uid"), "the name of the entry is not UTF-8 text"),
     ],
 )

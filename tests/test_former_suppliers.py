@@ -134,8 +134,8 @@ def test_what_went_with_the_data_of_a_former_supplier_waits_nowhere(tmp_path: Pa
     assert headline(found).startswith("No collected server holds 5 changes of s3 any more; ")
 
 
-def test_of_a_supplier_with_another_replica_id_nothing_is_taken_for_lost(tmp_path: Path) -> None:
-    """No finding would tell of it: what waits is told as before."""
+def test_what_went_with_the_data_of_a_supplier_that_was_given_another_replica_id_waits_nowhere(tmp_path: Path) -> None:
+    """s3 made five more as 3, was given the replica ID 7, and was filled from s1 then: no server has them any more."""
     files = demoted(own=7)
     for name in ("changelog.ldif", "agreements.ldif"):
         del files[f"s3.{name}"]
@@ -144,8 +144,10 @@ def test_of_a_supplier_with_another_replica_id_nothing_is_taken_for_lost(tmp_pat
     files["s3.errors.log"] += plain_line(25, f"INFO - bdb_public_bdb_import_main - import userroot: {read}")
     files["s3.access.log"] = "".join(answered(second, f"uid=u{second}", MADE[second]) for second in range(5, 10))
     found = diagnose(case_of(tmp_path, files))
-    assert {(row["count"], row["lost"], row["lost_by"]) for row in found["pending"]} == {(5, 0, None)}
-    assert "5 have not arrived at " in headline(found)
+    (gone,) = of("CHANGES_THROWN_AWAY", found["findings"])
+    assert (gone["server"], gone["origin"]) == ("s3", "3")
+    assert headline(found).startswith("No collected server holds 5 changes of s3 any more; ")
+    assert "save what" not in str(of("PENDING_CHANGES", found["findings"]))
 
 
 @pytest.mark.parametrize("filled", [True, False])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import findings, of, plain_line, zulu
+from detector_samples import findings, listening, of, plain_line, zulu
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_thrown_away import folder
 
@@ -316,6 +316,28 @@ def test_the_plan_fills_that_server_and_nobody_from_it(tmp_path: Path) -> None:
     made = plan(case_of(tmp_path, files))
     filled = [(step.on, step.server) for step in made.steps if step.repair == "initialise"]
     assert filled[:1] == [("s1", "s2")] and ("s2", "s1") not in filled
+
+
+@pytest.mark.parametrize("told", ["log", "agreement", "neither"])
+def test_a_server_that_stopped_while_it_was_filled_is_filled_anew_as_it_starts(told: str, tmp_path: Path) -> None:
+    """Seen on 3.1.2: c was killed a second after its filling began; its supplier had no sentence on that, and went on trying."""
+    agreement_says = ["nsds5replicaLastInitStart: 20240324104020Z", "nsds5replicaLastInitEnd: 19700101000000Z"]
+    files: dict[str, Any] = dict(pair_of_servers())
+    for name in [name for name in files if name.startswith("s2.")]:
+        del files[name]
+    files["s2.DOWN"] = "no connection: Connection refused"
+    if told != "neither":
+        files["s2.errors.log"] = listening("s2")["s2.errors.log"] + plain_line(20, OFFLINE)
+    if told == "agreement":
+        more = "\n".join(["nsds5BeginReplicaRefresh: start", *agreement_says])
+        files["s1.agreements.ldif"] = files["s1.agreements.ldif"].rstrip("\n") + f"\n{more}\n\n"
+    found = diagnose(case_of(tmp_path, files))
+    named = of("INITIALISATION_RUNNING", found["findings"])
+    assert len(named) == (told != "neither")
+    for one in named:
+        assert one["fix"][0]["repair"].startswith("start s2, and collect again when it has been filled")
+        assert ("initialise s2 from one that has all data" in one["fix"][0]["repair"]) is (told == "log")
+        assert headline(found).startswith("s2 answers nobody since new data for it were arriving")
 
 
 @pytest.mark.parametrize(

@@ -359,10 +359,10 @@ def former_makers(case: Case, shown: Topology, suffix: str | None) -> frozenset[
 
 
 def origins_made(case: Case, shown: Topology, replica: Replica, former: Collection[tuple[str, str]]) -> list[str]:
-    """The origin as which a server makes changes, and the former ones, if its configuration says that it makes none now."""
+    """The origin as which a server makes changes, and the former ones, if its configuration tells what it makes now."""
     had = sorted(origin for server, origin in former if server == replica.server)
-    none = bool(had) and makes_none(case, shown, replica.server, replica.suffix)
-    return [*filter(None, [replica.origin]), *(had if none else ())]
+    known = bool(had) and (replica.origin or makes_none(case, shown, replica.server, replica.suffix))
+    return [*filter(None, [replica.origin]), *(had if known else ())]
 
 
 def makes_none(case: Case, shown: Topology, server: str, suffix: str | None) -> bool:

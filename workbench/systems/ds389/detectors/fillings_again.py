@@ -6,25 +6,16 @@ a fills c, which has 5 changes alone, and is killed in it
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
 from workbench.rules.initialisations import ABORTED
 from workbench.systems.ds389.detectors.initialisations import being_filled, unfilled
-from workbench.systems.ds389.logged.addresses import Addresses
-from workbench.systems.ds389.logged.initialisations import broken_off, filled_at
-from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
+from workbench.systems.ds389.logged.fillings_begun import fillers
+from workbench.systems.ds389.logged.initialisations import broken_off
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
-
-_BEGUN = "total_begin"
-_OVER = frozenset({"total_end", "total_failed", "acquired", "released"})
-"""Lines of an agreement after which its filling is over: it ended, or sessions run again."""
-_ADDRESS = re.compile(r"\(([^()\s]+:\d+)\)")
 
 
 def filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[tuple[str, str]]]:
@@ -47,32 +38,8 @@ def _filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[
     found: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
     for (server, suffix), code in sorted(codes.items(), key=str):
         by = coming[server, suffix][0] if (server, suffix) in coming else []
-        suppliers = {*_logged(situation, server, suffix), *(link.supplier for link, _ in by)}
+        suppliers = {*fillers(situation.case, situation.topology, server, suffix), *(link.supplier for link, _ in by)}
         suppliers |= {left[server, suffix].supplier} if (server, suffix) in left else set()
         for supplier in sorted(suppliers):
             found.setdefault((supplier, suffix), []).append((server, code))
     return found
-
-
-def _logged(situation: Situation, server: str, suffix: str | None) -> Iterator[str]:
-    """The suppliers whose logs say that they began to fill a server, and not that this ended."""
-    places = Addresses(situation.case, situation.topology)
-    elsewhere = {(link.supplier, link.name) for link in situation.topology.links if link.suffix != suffix}
-    logs = session_logs(situation.case.until(situation.topology.snapshot))
-    whole = filled_at(logs, server, suffix)
-    for log in logs:
-        begun: dict[str, datetime | None] = {}
-        for row, place in log.lines((_BEGUN, *_OVER, "starting"), WITH_TEXT):
-            name = row["link"] or ""
-            if row["code"] == "starting":  # what it began again since has a line of its own
-                begun.clear()
-            elif row["code"] in _OVER:
-                begun.pop(name, None)
-            elif (
-                (log.server, name) not in elsewhere
-                and (address := _ADDRESS.search(row["text"] or ""))
-                and places.is_at(server, address[1])
-            ):
-                begun[name] = place.at
-        if any(whole is None or (at and at > whole) for at in begun.values()):
-            yield log.server

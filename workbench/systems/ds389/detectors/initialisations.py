@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.arriving import INITIALISATION_RUNNING
 from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.fleet.topology import not_collected
@@ -15,6 +16,7 @@ from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
 from workbench.systems.ds389.detectors.silent import empty_ones, refused_searches
 from workbench.systems.ds389.formats.directory import status_code
+from workbench.systems.ds389.logged.fillings_begun import fillers, filling_goes_on
 from workbench.systems.ds389.logged.initialisations import (
     BrokenOff,
     broken_off,
@@ -110,7 +112,8 @@ def _has_data(situation: Situation, server: str, suffix: str | None) -> bool:
 def initialisation_running(situation: Situation) -> Iterator[Finding]:
     """Replicas to which new data were coming when all was read, as their own logs or the agreements that lead to them tell."""
     for (server, suffix), (by, log, began) in being_filled(situation).items():
-        yield _with_what_is_left(situation, _running(server, suffix, by, log, began))
+        running = _cut_short if server in situation.topology.down else _running
+        yield _with_what_is_left(situation, running(situation, server, suffix, by, log, began))
 
 
 _Sending = tuple["Link", Mapping[str, Any]]
@@ -126,8 +129,7 @@ def being_filled(
     sending: dict[tuple[str, str | None], list[tuple[Link, Mapping[str, Any]]]] = {}
     for link in situation.topology.links:
         row = statuses.get((link.supplier, link.suffix, link.name), {})
-        going_on = "Total update in progress" in (row.get("init_status") or "") and row.get("init_outcome") is None
-        if link.consumer and going_on:
+        if link.consumer and filling_goes_on(row):
             sending.setdefault((link.consumer, link.suffix), []).append((link, row))
     broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
     found = {}
@@ -145,30 +147,85 @@ def being_filled(
     return found
 
 
-def _running(
-    server: str, suffix: str | None, by: Sequence[_Sending], log: BrokenOff | None, began: datetime | None
-) -> Finding:
-    what, at = suffix or "the suffix", f" at {began:%Y-%m-%d %H:%M:%S} UTC" if began else ""
-    whom = f" by {by[0][0].supplier}, over {by[0][0].name}" if len(by) == 1 else ""
-    proof = (
-        f"its errors log says that {what} went offline for that{at}, and does not say that it came back"
+def _proofs_of_running(
+    suffix: str | None, by: Sequence[_Sending], log: BrokenOff | None, began: datetime | None
+) -> tuple[str, tuple[Mapping[str, Any], ...]]:
+    """What tells that a server was being filled, in words and as evidence."""
+    at = f" at {began:%Y-%m-%d %H:%M:%S} UTC" if began else ""
+    lines = (line_shown(row, place) for row, place in (log.lines if log else ()))
+    told = ({key: row.get(key) for key in ("file", "offset", "name", "init_status")} for _, row in by)
+    says = (
+        f"its errors log says that {suffix or 'the suffix'} went offline for that{at}, and does not say that it came back"
         if log
         else f"that began{at}, and the agreement says that it goes on"
     )
-    told = [{key: row.get(key) for key in ("file", "offset", "name", "init_status")} for _, row in by]
+    return says, (*lines, *told)
+
+
+def _running(
+    situation: Situation,
+    server: str,
+    suffix: str | None,
+    by: Sequence[_Sending],
+    log: BrokenOff | None,
+    began: datetime | None,
+) -> Finding:
+    what = suffix or "the suffix"
+    whom = f" by {by[0][0].supplier}, over {by[0][0].name}" if len(by) == 1 else ""
+    proof, evidence = _proofs_of_running(suffix, by, log, began)
     return Finding(
         "INITIALISATION_RUNNING",
         "warning",
         f"{server} was being initialised{whom} when it was read: {proof}",
         server=server,
         suffix=suffix,
-        evidence=(*(line_shown(row, place) for row, place in (log.lines if log else ())), *told),
+        evidence=evidence,
         root=f"new data for {server} were arriving when it was read: it answers nobody for {what} until that ends",
         fix=(
             step(
                 f"wait until it has ended, and collect again: the errors log of {server} says that {what} is coming online",
                 f"until then {server} answers neither clients nor suppliers for {what}, and what it lacks nothing tells",
                 "if that takes far longer than all data need, see nsds5replicaLastInitStatus of the agreement that fills it",
+            ),
+        ),
+    )
+
+
+def _cut_short(
+    situation: Situation,
+    server: str,
+    suffix: str | None,
+    by: Sequence[_Sending],
+    log: BrokenOff | None,
+    began: datetime | None,
+) -> Finding:
+    """The same of a server that could not be read: no data arrive there now."""
+    what = suffix or "the suffix"
+    proof, evidence = _proofs_of_running(suffix, by, log, began)
+    names = sorted({link.supplier for link, _ in by} | {*fillers(situation.case, situation.topology, server, suffix)})
+    whom = f" by {listed(names)}" if names else ""
+    why = f"its old data of {what} are gone"
+    if names:
+        why = f"{listed(names)} {'begins' if len(names) == 1 else 'begin'} that again as soon as {server} answers"
+    return Finding(
+        INITIALISATION_RUNNING,
+        "warning",
+        f"{server} was being initialised{whom} when it stopped, or answered no more: {proof}",
+        server=server,
+        suffix=suffix,
+        evidence=evidence,
+        root=f"{server} answers nobody since new data for it were arriving: it has no whole data of {what}",
+        fix=(
+            step(
+                f"start {server}, and collect again when it has been filled"
+                + (
+                    ""
+                    if names
+                    else f"; if no supplier begins that again, initialise {server} from one that has all data"
+                ),
+                why,
+                f"what only the changelog of {server} has goes when it is filled: copy its database folder first if clients "
+                "wrote there",
             ),
         ),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from workbench.model import Finding, step
+from workbench.model import Finding, listed, step
+from workbench.systems.ds389.logged.fillings_begun import fillers
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -95,9 +96,25 @@ def _refusals(situation: Situation) -> dict[tuple[str, str | None], tuple[Refusa
     return found
 
 
+def _filled_again(situation: Situation, server: str, by: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    """What to do where suppliers began to fill a server and stopped before the end."""
+    stopped = [name for name in by if name in situation.topology.down]
+    if not stopped:
+        return ()
+    begins = "begins" if len(stopped) == 1 else "begin"
+    return (
+        step(
+            f"start {listed(stopped)} (`dsctl INSTANCE start`), and collect again when {server} has been filled",
+            f"{listed(stopped)} began to fill {server}, by its log did not end that, and {begins} it again as it starts",
+            f"first copy the database folder of {server}: its changelog may hold changes that no other server has",
+        ),
+    )
+
+
 def search_refused(situation: Situation) -> Iterator[Finding]:
     """A server that refused to be searched for its data: while these are replaced, and where they are gone, it answers so."""
     for (server, suffix), (said, text, at) in refused_searches(situation).items():
+        by = fillers(situation.case, situation.topology, server, suffix)
         yield Finding(
             "SEARCH_REFUSED",
             "error",
@@ -107,8 +124,10 @@ def search_refused(situation: Situation) -> Iterator[Finding]:
             server=server,
             suffix=suffix,
             evidence=({"server": server, "text": text, "at": at.isoformat()},),
-            root=f"a search of the data of {server} ({suffix}) was refused, {said}: they may be gone",
+            root=f"a search of the data of {server} ({suffix}) was refused, {said}: "
+            + (f"{listed(by)} began to fill it, and no log says that this ended" if by else "they may be gone"),
             fix=(
+                *(_filled_again(situation, server, by) if by else ()),
                 step(
                     f"read the end of the errors log of {server}: if data come in, wait until it says that {suffix} is "
                     "coming online, and collect again; if an import or a filling failed, it has to be initialised from a "

@@ -201,6 +201,7 @@ def _read_usual(lines: Lines, found: _Found, offset: int) -> pa.Table:
     identities[lines.record[at]] = [(text or "").strip().lower() or None for text in values(at).to_pylist()]
     lines.unusual |= identities == VECTOR_ENTRY
     lines.unusual |= np.asarray(pc.starts_with(pc.utf8_lower(names.fill_null("")), f"nsuniqueid={VECTOR_ENTRY}"))
+    lines.unusual |= ~np.asarray(pc.match_substring(names.fill_null(""), "="))
 
     at = attributes.classes[options.state[attributes.classes] == 0]
     at = at[lines.end[at] - lines.value[at] == len("nsTombstone")]

@@ -32,6 +32,9 @@ def entry_rows(entry: Entry) -> list[Row]:
         raise ValueError("a change, not an entry")
     grave = is_tombstone(entry)
     identity = next((shown(value) for name, value in entry.lines if attribute_of(name) == "nsuniqueid"), None)
+    if entry.lines[0][1] and b"=" not in entry.lines[0][1]:
+        # 3.1.2 was seen to write freed memory in place of the name of the topmost entry.
+        raise ValueError("this is no name of an entry: its server wrote something else in its place")
     about = {
         "offset": entry.offset,
         "entry": (identity or "").strip().lower() or None,

@@ -95,7 +95,8 @@ class DirectoryServers:
                 f"{what}: they are on its own machine; collect there with --instance, or export them"
             )
             return gathered
-        self._changelogs(server, folder, prefix, wanted, gathered)
+        # A server without its data refuses to tell of its database: its logs say why.
+        _tried(lambda: self._changelogs(server, folder, prefix, wanted, gathered), "changelog", gathered)
         _logs(server.instance, folder, prefix, wanted, gathered)
         sends = any(encrypted(link.text("nsDS5ReplicaTransportInfo")) for link in server.links)
         if server.instance.encrypts or sends:

@@ -45,6 +45,7 @@ from workbench.systems.ds389.logged.closed_links import (
     started_again,
     status_shown,
 )
+from workbench.systems.ds389.logged.fillings_begun import fillers, filling_goes_on
 from workbench.systems.ds389.logged.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, taken_for
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
@@ -536,6 +537,7 @@ def _told(
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was,
         plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
+        refills=down and (filling_goes_on(one.row) or link.supplier in fillers(case, shown, link.consumer or "", link.suffix)),
         **of_consumer(shown, link, failing),
     )  # fmt: skip
     return LinkFailure(

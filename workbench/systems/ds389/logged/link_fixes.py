@@ -51,6 +51,7 @@ class Agreement:
 
     meant       the address at which the agreement should reach its consumer, where that is another one
     down        the consumer could not be read when servers were collected
+    refills     the supplier began to fill it, and its log does not say that this ended
     silent      it takes connections, and does not answer in time
     reads_only  the supplier is a read-only consumer: it keeps no changelog
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
@@ -113,6 +114,7 @@ class Agreement:
     mistaken: bool = False
     not_first: bool = False
     was: str = ""
+    refills: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -386,17 +388,11 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
             ),
         )
     if link.down:
-        return (
-            step(
-                f"start {link.consumer}: `dsctl INSTANCE start` there",
-                "the supplier tries again by itself, at the latest every five minutes"
-                + (
-                    ", and then finds a consumer without whole data"
-                    if link.unfilled
-                    else ", and then delivers what waits"
-                ),
-            ),
-        )
+        then = "finds a consumer without whole data" if link.unfilled else "delivers what waits"
+        then = "fills it with all its data anew, as it had begun to" if link.refills else then
+        why = f"the supplier tries again by itself, at the latest every five minutes, and then {then}"
+        goes = "what only the data and the changelog of the consumer have goes with that" if link.refills else None
+        return (step(f"start {link.consumer}: `dsctl INSTANCE start` there", why, goes),)
     return (
         step(
             f"see that {link.consumer} runs, and that {link.supplier} reaches {link.address}; if the address is wrong, "
