@@ -9,7 +9,7 @@ import pytest
 from detector_samples import BEGAN, of, stamp
 from entry_samples import answered
 from log_samples import read, same_in_pieces
-from mesh_samples import case_of, claims, csn, elements, pair_of_servers, replica
+from mesh_samples import agreement, case_of, claims, csn, elements, pair_of_servers, replica
 
 from workbench import diagnose
 from workbench.diagnosing import unseen_suppliers as unseen
@@ -194,3 +194,18 @@ def test_the_addresses_of_the_collected_servers_are_read_once_for_all_origins(
     found = diagnose(case_of(tmp_path, files))["findings"]
     assert {one["origin"] for one in of("SUPPLIER_NOT_COLLECTED", found) + of("DEAD_ORIGIN", found)} == {"3", "4"}
     assert len(asked) == 1
+
+
+def test_of_servers_that_make_no_changes_no_all_clear_is_given(tmp_path: Path) -> None:
+    """The hub h1 feeds c1; both have the same of two suppliers, of which none was collected."""
+    ruv = elements(claims(r1=(0, 4), r2=(1, 2)))
+    files = {
+        "h1.replica.ldif": replica(65535, ruv),
+        "h1.agreements.ldif": agreement("h1-to-c1", 38951),
+        "c1.replica.ldif": replica(65535, ruv, flags=0),
+    }
+    found = diagnose(case_of(tmp_path / "readers", files))
+    said = "; localhost.localdomain:38901 and localhost.localdomain:38902 were not collected."
+    assert headline(found).startswith("No change is known to be missing; ") and headline(found).endswith(said)
+    with_one = diagnose(case_of(tmp_path / "with one", {**files, "s1.replica.ldif": replica(1, ruv)}))
+    assert "localhost.localdomain:38901" not in headline(with_one)

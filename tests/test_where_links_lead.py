@@ -50,6 +50,14 @@ def test_two_agreements_to_one_server_are_named_with_the_server_that_one_led_to(
     assert not [one for one in right["findings"] if one["code"] == "LINKS_TO_ONE_SERVER"]
 
 
+def test_two_agreements_to_one_address_are_named_although_nobody_knows_who_listens_there(tmp_path: Path) -> None:
+    files = mesh({"r1": (1, 1)}, {"s1": [entry("uid=one", 17)]}, {})
+    links = {name: agreement(name, 38902) for name in ("s1-to-s2", "s1-to-s2-again")}
+    found = diagnose(case_of(tmp_path, files | {"s1.agreements.ldif": "".join(links.values())}))
+    (one,) = (one for one in found["findings"] if one["code"] == "LINKS_TO_ONE_SERVER")
+    assert one["summary"] == "2 agreements of s1 lead to localhost:38902: s1-to-s2 and s1-to-s2-again"
+
+
 def test_an_origin_that_a_server_had_before_does_not_make_its_address_another_ones(tmp_path: Path) -> None:
     """s3 was replica ID 9 before: the vectors name both at its address."""
     three = {"r1": (1, 1), "r2": (5, 5), "r3": (2, 2)}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.fleet.told import makes_none
 from workbench.fleet.topology import NOT_COLLECTED
 from workbench.model import Finding, first_few, step, time_passed
 from workbench.systems import format_with
@@ -103,12 +104,19 @@ def element_of(row: Row) -> dict[str, Any]:
 
 
 def unseen_rows(situation: Situation) -> list[dict[str, Any]]:
-    """The same as rows of `not_collected`."""
-    return [
-        {"server": heard.address, "suffix": heard.absent.suffix, "why": NOT_COLLECTED}
-        for heard in unseen_suppliers(situation)
-        if heard.address
-    ]
+    """The same as rows of `not_collected`; where no supplier was collected at all, every one that a vector names."""
+    heard = {(one.address, one.absent.suffix) for one in unseen_suppliers(situation)} | _all_suppliers(situation)
+    order = sorted((key for key in heard if key[0]), key=lambda key: (key[1] or "", key[0]))
+    return [{"server": address, "suffix": suffix, "why": NOT_COLLECTED} for address, suffix in order]
+
+
+def _all_suppliers(situation: Situation) -> set[tuple[str, str | None]]:
+    """Address and suffix of each supplier in the vectors, where the collected servers of a suffix make no changes."""
+    shown, case = situation.topology, situation.case
+    making = {one.suffix for one in shown.replicas if one.origin or not makes_none(case, shown, one.server, one.suffix)}
+    rows = [row for row in claims_of(situation) if row["suffix"] not in making]
+    found = {((row["url"] or "").partition("://")[2].strip("/").lower(), row["suffix"]) for row in rows}
+    return {(address, suffix) for address, suffix in found if address not in situation.once(_listening)}
 
 
 def supplier_not_collected(situation: Situation) -> Iterator[Finding]:

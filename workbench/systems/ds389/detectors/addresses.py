@@ -19,8 +19,8 @@ def two_links_to_one(situation: Situation) -> Iterator[Finding]:
     """Of one suffix: two or more agreements of a supplier that are switched on and whose addresses are of one server."""
     leading: dict[tuple[str, str | None, str], list[Link]] = {}
     for link in situation.topology.links:
-        if link.consumer and link.enabled is not False:
-            leading.setdefault((link.supplier, link.suffix, link.consumer), []).append(link)
+        if (end := link.consumer or link.address) and link.enabled is not False:
+            leading.setdefault((link.supplier, link.suffix, end), []).append(link)
     statuses = situation.statuses()
     for (supplier, suffix, consumer), links in sorted(leading.items(), key=str):
         if len(links) < 2:
@@ -29,11 +29,12 @@ def two_links_to_one(situation: Situation) -> Iterator[Finding]:
         led = {name: _server_of(situation, suffix, row.get("consumer_origin")) for name, row in known.items()}
         moved = {name: other for name, other in led.items() if other not in (None, consumer)}
         names = " and ".join(sorted(known))
+        at = "" if links[0].address == consumer else f" ({links[0].address})"
         before = "".join(f"; {name} led to {other} before" for name, other in sorted(moved.items()))
         yield Finding(
             "LINKS_TO_ONE_SERVER",
             "warning",
-            f"{len(links)} agreements of {supplier} lead to {consumer} ({links[0].address}): {names}{before}",
+            f"{len(links)} agreements of {supplier} lead to {consumer}{at}: {names}{before}",
             server=supplier,
             suffix=suffix,
             evidence=tuple(agreement_shown(known[link.name], "consumer_host", "consumer_port") for link in links),

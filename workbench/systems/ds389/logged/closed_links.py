@@ -13,6 +13,7 @@ from workbench.rules.assumptions import CLOCK_IN_UTC
 from workbench.rules.link_failures import BACKING_OFF, SCHEDULE_CLOSED, TRANSIENT, LinkFailure
 from workbench.systems.ds389.logged.lines import last_start
 from workbench.systems.ds389.logged.link_fixes import Agreement, backing_off, fixes_of
+from workbench.systems.ds389.logged.replicas_off import statuses_of
 from workbench.systems.ds389.rules.link_reasons import Cause, cause_of, opens_at
 
 if TYPE_CHECKING:
@@ -25,6 +26,15 @@ _LONG_PAUSE = timedelta(seconds=300)
 """Between two sessions: what waits for less arrives soon."""
 _AGAIN_WITHIN, _REFUSED_WITHIN = timedelta(seconds=300), timedelta(seconds=60)
 """A supplier waits that long at most before it tries again, and a consumer refuses the first change of a session so soon."""
+
+
+def answers_another(case: Case, shown: Topology, link: Link, since: datetime | None) -> bool:
+    """True if the server at the address of a link took a session over another agreement, for this suffix, since then."""
+    statuses = statuses_of(case, shown.snapshot)
+    others = (one for one in shown.links if (one.address, one.suffix) == (link.address, link.suffix) and one != link)
+    rows = (statuses.get((one.supplier, one.suffix, one.name), {}) for one in others if link.address)
+    ended = (row.get("ended_at") for row in rows if not cause_of(row.get("status"), row.get("transport")))
+    return since is not None and any(at and at > since for at in ended)
 
 
 def not_in_session(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:

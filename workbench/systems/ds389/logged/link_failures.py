@@ -39,6 +39,7 @@ from workbench.rules.link_failures import (
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
 from workbench.systems.ds389.logged.closed_links import (
+    answers_another,
     fails_still,
     goes_on,
     not_in_session,
@@ -442,6 +443,7 @@ def _told(
     """The failure with all that the logs add to the status."""
     link, cause, meant, plain = one.link, one.cause, None, None
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
+    serves = bool(consumer and consumer.claims)
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
     hangs = any(reading.server == link.consumer and reading.down and reading.unanswered for reading in shown.readings)
@@ -485,7 +487,7 @@ def _told(
         if others and link.suffix not in others:
             says = f"{cause.says}: it has {', '.join(others)}"
             cause = replace(cause, reason=WRONG_SUFFIX, says=says, short="wrong suffix")
-        elif consumer and consumer.claims:
+        elif serves := serves or answers_another(case, shown, link, one.last or one.ended):
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
     if hangs and cause.short == CONSUMER_DOWN:
@@ -533,7 +535,7 @@ def _told(
         not encrypted(one.row.get("transport")), cause.short == TIMEOUT or hangs, no_log,
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
-        schema=cause.short == SCHEMA_REFUSED, replicates=bool(consumer and consumer.claims),
+        schema=cause.short == SCHEMA_REFUSED, replicates=bool(serves),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was,
         plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
