@@ -29,6 +29,7 @@ from workbench.repairs.plans import IF_BEHIND, Step
 Files = dict[str, Any]
 
 NOTES = "replace: modifiersName\nmodifiersName: cn=dm\n-\n"
+IMPORTED = "INFO - bdb_public_bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds. (9.00 entries/sec)"
 LAST = logged(csn(9, 1), 9, "uid=end", "", "delete")
 
 
@@ -415,3 +416,30 @@ def test_a_change_of_an_entry_that_was_deleted_before_is_not_missing(kind: str, 
     lacks_nothing = kind == "deleted"
     expected = ("present", "deleted_before") if lacks_nothing else ("missing", "log_lacks")
     assert told_on["s1"] == told_on["s2"] == expected
+
+
+# --- data that were replaced between two collections
+
+
+def test_what_an_earlier_export_shows_went_with_the_data_that_were_replaced_since(tmp_path: Path) -> None:
+    """s2 had all ten changes, was filled with old data that have five, and has taken a change of s3 since."""
+    made = [csn(second, 1) for second in range(10)]
+
+    def of_s2(last: int, *more: tuple[int, int]) -> Files:
+        ruv = elements({1: (made[0], made[last]), 3: (csn(0, 3), csn(more[0][0] if more else 0, 3))})
+        carried = [entry(f"uid=u{n}", 20 + n, f"sn;vucsn-{made[n]}: x") for n in range(last + 1)]
+        return {"s2.replica.ldif": replica(2, ruv), "s2.entries.ldif": export(ruv, carried)}
+
+    whole = elements({1: (made[0], made[-1]), 3: (csn(0, 3), csn(40, 3))})
+    s1 = {
+        "s1.replica.ldif": replica(1, whole),
+        "s1.changelog.ldif": changelog([*made, csn(0, 3), csn(40, 3)], own_entries=True),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+    }
+    moved = f"NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {SUFFIX} is"
+    filled = line(20, f"{moved} going offline; disabling replication") + line(25, IMPORTED)
+    filled += line(25, f"{moved} coming online; enabling replication")
+    now = {**s1, **of_s2(4, (40, 3)), "s2.errors.log": filled}
+    case = case_of(tmp_path, {**s1, **of_s2(9)}, now)
+    (waits,) = [row for row in diagnose(case)["pending"] if (row["server"], row["origin"]) == ("s2", "1")]
+    assert (waits["count"], waits["first"], waits["last"]) == (5, made[5], made[9])

@@ -174,12 +174,10 @@ class Proofs:
     # --- what entries carry
 
     def _from_states(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
-        if not self._exports_count(self.since):
-            return
-        rows = self.evidence.told("entry_states", ["position"], self.evidence.between(some), self.replica.server)
-        if len(rows):
+        for one in (one for one in self._exports if self._counts(one, self.since)):
+            rows = self.evidence.told("entry_states", ["position"], self.evidence.between(some), one=one)
             at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)
-            there = Ground.IN_STATE if self._exports_count(self.perhaps) else Ground.UNCLEAR
+            there = Ground.IN_STATE if self._counts(one, self.perhaps) else Ground.UNCLEAR
             found[np.asarray(at.drop_null())] |= int(there)
 
     def in_entries(self, some: Positions) -> Numbers:
@@ -191,12 +189,14 @@ class Proofs:
         return np.asarray(carried, bool)
 
     def _exports_count(self, since: datetime | None) -> bool:
-        """False if data replaced then were replaced after the newest export: by the newest change that any of them claims."""
-        claimed = self._claimed_by_exports
-        if since is None or not claimed:
-            return True
+        """False if data replaced then were replaced after all exports."""
+        return not self._exports or any(self._counts(one, since) for one in self._exports)
+
+    def _counts(self, export: Input, since: datetime | None) -> bool:
+        """False if data replaced then were replaced after the export: by the newest change that it claims."""
+        claimed = self._export_vector([export]) if since else {}
         newest = max(filter(None, map(self.system.moment, claimed.values())), default=None)
-        return newest is None or newest >= since
+        return newest is None or since is None or newest >= since
 
     @cached_property
     def _exports(self) -> list[Input]:
@@ -206,11 +206,11 @@ class Proofs:
 
     @cached_property
     def _claimed_by_exports(self) -> dict[str, str]:
-        return self._export_vector(None)
+        return self._export_vector(self._exports)
 
-    def _export_vector(self, snapshot: str | None) -> dict[str, str]:
-        """Origin -> up to where the vector in an export of this server's entries reaches, of one snapshot or of all."""
-        files = {(one.snapshot, one.file) for one in self._exports if snapshot in (None, one.snapshot)}
+    def _export_vector(self, exports: Iterable[Input]) -> dict[str, str]:
+        """Origin -> up to where the vectors in exports of this server's entries reach."""
+        files = {(one.snapshot, one.file) for one in exports}
         claimed: dict[str, str] = {}
         for row in self.evidence.rows("vectors"):
             mine = (row["snapshot"], row["file"]) in files and row["suffix"] == self.replica.suffix
@@ -221,8 +221,8 @@ class Proofs:
     @cached_property
     def exported(self) -> Mapping[str, str]:
         """Origin -> up to where its present exports claim it; nothing if its data may have been replaced since."""
-        counts = self._exports_count(self.since) and self._exports_count(self.perhaps)
-        return self._export_vector(self.evidence.shown.snapshot) if counts else {}
+        now = (one for one in self._exports if one.snapshot == self.evidence.shown.snapshot)
+        return self._export_vector(x for x in now if self._counts(x, self.since) and self._counts(x, self.perhaps))
 
     def lacking_states(self, some: Positions, left_out: frozenset[str]) -> Numbers:
         """For each position: entries of another server carry it, those of this one do not, and nothing later replaced it.
@@ -297,8 +297,8 @@ class Proofs:
             self.evidence, server
         )
         found = [self.evidence.told("applied", ["position"], lines, server)]
-        if self._exports_count(self.since) and self._exports_count(self.perhaps):
-            found.append(self.evidence.told("entry_states", ["position"], pc.field("position") > seen, server))
+        for one in (x for x in self._exports if self._counts(x, self.since) and self._counts(x, self.perhaps)):
+            found.append(self.evidence.told("entry_states", ["position"], pc.field("position") > seen, one=one))
         keys = {
             key
             for rows in found
