@@ -10,6 +10,7 @@ from collections import namedtuple
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conftest import ROOT
@@ -20,17 +21,20 @@ from test_collect import DSE, HASH, Acted, configured
 from workbench.boundary import LONGEST_YAML, strict_yaml
 from workbench.cli.collect import _size
 from workbench.collected import collecting, in_flight, room
-from workbench.collected.collecting import Address, Gathered, Wanted, collect
+from workbench.collected.collecting import Access, Address, Gathered, Wanted, collect
 from workbench.collected.in_flight import FlightJournal, state_folder
 from workbench.collected.inputs import look_into, named_in
 from workbench.collected.room import GIB, Limits, reserve_of
 from workbench.model import REMOVED, Piece, Problem, Source
 from workbench.systems.ds389.formats.dbscan import read_dbscan
 from workbench.systems.ds389.live import dumping, instances, scrubbed
+from workbench.systems.ds389.live.connection import Place
 from workbench.systems.ds389.live.database import CHANGELOG, ENTRIES, Database
 from workbench.systems.ds389.live.hands import HANDS
+from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.pipes import PIPE
-from workbench.systems.ds389.live.reached import server_at
+from workbench.systems.ds389.live.reached import Reached, server_at
+from workbench.systems.ds389.live.servers import DirectoryServers
 from workbench.systems.ds389.live.undo import FILE, LEVEL, TASK
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -341,3 +345,21 @@ def test_the_page_names_every_step_every_thing_in_flight_and_every_setting_that_
     assert {
         option for option in ("--keep-free", "--largest", "--patience", "--instances-folder") if option not in page
     } == set()
+
+
+def test_the_logs_of_a_server_without_its_data_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen on 3.1.2: an import had failed, every search was answered with a referral, and the logs that tell why were left."""
+    log = tmp_path / "errors"
+    log.write_text("[29/Nov/2026:09:53:35.000000000 +0000] - ERR - import - Import failed.\n")
+    servers = DirectoryServers([], Access())
+    servers._servers["c"] = Reached("c", Place("ldap://c"), Instance("c", 389, None, None, None, None, log))
+    servers._earlier = []
+
+    def refused(*about: Any) -> None:
+        raise Problem("the search below dc=example,dc=com was refused, referral (10)", "c")
+
+    monkeypatch.setattr(servers, "_changelogs", refused)
+    (tmp_path / "to").mkdir()
+    gathered = servers.gather("c", tmp_path / "to", "c", Wanted())
+    assert "Import failed" in (tmp_path / "to" / "c.errors.log").read_text()
+    assert [text for text in gathered.failed if text.startswith("changelog: ") and "referral (10)" in text]
