@@ -29,7 +29,8 @@ from workbench.repairs.plans import IF_BEHIND, Step
 Files = dict[str, Any]
 
 NOTES = "replace: modifiersName\nmodifiersName: cn=dm\n-\n"
-IMPORTED = "INFO - bdb_public_bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds. (9.00 entries/sec)"
+READ = "Import complete.  Processed 9 entries in 1 seconds. (9.00 entries/sec)"
+IMPORTED = f"INFO - bdb_public_bdb_import_main - import userroot: {READ}"
 LAST = logged(csn(9, 1), 9, "uid=end", "", "delete")
 
 
