@@ -182,6 +182,7 @@ def test_of_one_host_under_two_replica_ids_cleaning_the_dead_one_is_enough(tmp_p
         ([("to-s2", "s1", "o=a"), ("to-s3", "s1", "o=a")], ["to-s2", "to-s3"]),
         ([("to-s2", "s1", "o=a"), ("to-s2", "s3", "o=a")], ["to-s2 of s1", "to-s2 of s3"]),
         ([("to-s2", "s1", "o=a"), ("to-s2", "s1", "o=b")], ["to-s2 of o=a", "to-s2 of o=b"]),
+        ([("to-s2", "s1", "o=a"), ("to-s3", "s1", "o=b")], ["to-s2 of o=a", "to-s3 of o=b"]),
     ],
 )
 def test_links_of_one_name_are_told_apart(links: list[tuple[str, str, str]], names: list[str]) -> None:

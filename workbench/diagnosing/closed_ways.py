@@ -109,14 +109,15 @@ def disabled_say(rows: Sequence[Row]) -> str:
 
 
 def names_of(rows: Sequence[Row]) -> list[str]:
-    """The names of links, with supplier or suffix where several have one name, as agreements of several of these often do."""
+    """The names of links, with the supplier where several have one name, and the suffix where they are of several."""
     alike: dict[str, list[Row]] = {}
+    of_several = len({row.get("suffix") for row in rows}) > 1
     for row in rows:
         alike.setdefault(row["name"], []).append(row)
 
     def called(row: Row) -> str:
-        suppliers, suffixes = ({link.get(key) for link in alike[row["name"]]} for key in ("supplier", "suffix"))
+        suppliers = {link.get("supplier") for link in alike[row["name"]]}
         by = f" of {row['supplier']}" if len(suppliers) > 1 and row.get("supplier") else ""
-        return f"{row['name']}{by}" + (f" of {row['suffix']}" if len(suffixes) > 1 and row["suffix"] else "")
+        return f"{row['name']}{by}" + (f" of {row['suffix']}" if of_several and row["suffix"] else "")
 
     return [*map(called, rows)]
