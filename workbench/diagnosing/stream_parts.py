@@ -45,7 +45,7 @@ class SegmentedLog:
         """Position -> what the log has of these transactions, without messages that do not fit their checksum."""
         wanted = pa.array(sorted(set(positions)), pa.string())
         where = (pc.field("origin") == origin) & pc.field("position").isin(wanted)
-        where &= pc.field("sound").is_null() | pc.field("sound")
+        where &= (pc.field("sound").is_null() | pc.field("sound")) & pc.field("event").is_null()
         rows = rows_where(self.segments, ["position", "offset", "content", "segment"], where).to_pylist()
         found: dict[str, Messages] = {}
         for row in rows:

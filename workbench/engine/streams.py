@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from workbench.engine.reading import Part, stream_part
 from workbench.engine.rows import rows_where
-from workbench.rules.segments import ABORTED, COMMITTED, EVENT, REPEATED, ROLLED_BACK
+from workbench.rules.segments import ABORTED, COMMITTED, CORRUPT, EVENT, REPEATED, ROLLED_BACK
 from workbench.rules.streams import Entry
 from workbench.tables import SCHEMAS, SOURCE, joined
 
@@ -89,16 +89,19 @@ class StreamLog:
             rows = batch.filter(pc.and_(pc.equal(batch["origin"], origin), pc.not_equal(batch["outcome"], REPEATED)))
             # A filtered copy leaves out statements, and says no more which message is the last: its contents differ.
             content = pc.if_else(rows["ended"].is_null(), None, rows["content"])
-            columns = rows["position"], rows[place], rows["outcome"], content, rows["content"]
+            columns = rows["position"], rows[place], rows["outcome"], content, rows["content"], rows["ended"]
             lists = [column.to_pylist() for column in columns]
-            found += [Entry(a, b if b is not None else 0, c, d, e) for a, b, c, d, e in zip(*lists, strict=True)]
+            found += [
+                Entry(a, b if b is not None else 0, c, d, e, c == CORRUPT and f is False)
+                for a, b, c, d, e, f in zip(*lists, strict=True)
+            ]
         return found
 
     def rows_of(self, origin: str, positions: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Position -> the whole row of these transactions; of a number used twice the last one."""
+        """Position -> the whole row of these transactions; of a number used twice the last one, a start only if alone."""
         where = (pc.field("origin") == origin) & pc.field("position").isin(pa.array(list(positions), pa.string()))
         rows = rows_where(self.parts, _COLUMNS, where).to_pylist() if positions else []
-        return {row["position"]: row for row in sorted(rows, key=lambda row: row["last"])}
+        return {row["position"]: row for row in sorted(rows, key=lambda row: (row["outcome"] != EVENT, row["last"]))}
 
     def odd(self, limit: int) -> list[dict[str, Any]]:
         """The transactions that are no plain commits, the first ones up to the limit, and the biggest ones."""

@@ -30,6 +30,9 @@ SETTLED = frozenset({COMMITTED, ROLLED_BACK, EVENT, INCOMPLETE, CORRUPT, CONFLIC
 ANYWHERE = -1
 """A place at which records were lost, where a log tells the order of commits by numbers: what was lost has none."""
 
+BELOW_ALL = -2
+"""Where a gap begins that follows nothing of what both logs have."""
+
 NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 
 BEGINS_LATER, LOST, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED = (
@@ -52,12 +55,17 @@ WHY_UNKNOWN = {
 }
 
 
+Key = tuple[str, bool]
+"""A position, and whether it is that of a start or stop of a server."""
+
+
 class Entry(NamedTuple):
     """One transaction of a stream.
 
     place    where it ended: the order of commits
     content  what counts of it, as a number; None: not to be compared, for one of a filtered stream may lack statements
     hash     the same, also where it may lack some
+    cut      it is damaged, and no message with its end is there
     """
 
     position: str
@@ -65,6 +73,17 @@ class Entry(NamedTuple):
     outcome: str
     content: int | None = None
     hash: int | None = None
+    cut: bool = False
+
+    @property
+    def key(self) -> Key:
+        """What it is known by in two logs: a start is no transaction, though it may have the number of one."""
+        return self.position, self.outcome == EVENT
+
+    @property
+    def ends(self) -> bool:
+        """Whether the log shows where it ended: its place is that of its last message."""
+        return self.outcome not in NOT_HERE_YET and not self.cut
 
 
 class Lack(NamedTuple):
@@ -106,7 +125,8 @@ class Difference:
 class Shared:
     """How far a copy goes in a stream: places in the stream of what both have.
 
-    begins, covers  the first, and the last of which the copy has the end
+    begins, covers  the first, and the last of which the copy has the end. If there is none, `begins` is the first that the copy
+                    goes beyond; -1: nothing shows that
     gaps            between which places the copy lost records
     ends            the places in the copy of the first and the last that both have
     """
@@ -118,27 +138,33 @@ class Shared:
     ends: tuple[int, int]
 
 
-def shared(source: Mapping[str, Entry], copy: Mapping[str, Entry], lost: Iterable[int]) -> Shared | None:
+def shared(source: Mapping[Key, Entry], copy: Mapping[Key, Entry], lost: Iterable[int]) -> Shared | None:
     """How far the copy goes; `lost` are places in the copy at which records could not be read. None: nothing is shared."""
     both = sorted(
-        (mine.place, source[position].place, position) for position, mine in copy.items() if position in source
+        ((mine, source[key]) for key, mine in copy.items() if key in source),
+        key=lambda pair: (pair[0].place, pair[1].place),
     )
     if not both:
         return None
-    places = [place for place, _, _ in both]
+    places = [mine.place for mine, _ in both]
+    # A piece in the copy stands somewhere before the end in the source: a loss behind it may be of what comes before that end,
+    # a loss before it is of nothing that comes behind.
+    low = [(mine.place, theirs.place) for mine, theirs in both if mine.ends]
+    high = [(mine.place, theirs.place) for mine, theirs in both if theirs.ends]
     gaps = set()
     for place in lost:
         if place == ANYWHERE:
             gaps.add((ANYWHERE, float("inf")))
             continue
-        at = bisect_right(places, place)
-        if at == len(both) and place == places[-1]:
+        if place == places[-1]:
             continue  # the last that both have is the damaged one itself
+        before, behind = (bisect_right(borders, place, key=lambda border: border[0]) for borders in (low, high))
         # What both had first or last is no border: the copy may begin, or end, with the loss.
-        gaps.add((both[at - 1][1] if at else -1, both[at][1] if at < len(both) else float("inf")))
-    settled = [(theirs, position) for _, theirs, position in both if copy[position].outcome in SETTLED]
+        gaps.add((low[before - 1][1] if before else BELOW_ALL, high[behind][1] if behind < len(high) else float("inf")))
+    settled = [(theirs.place, theirs.position) for mine, theirs in both if mine.outcome in SETTLED and not mine.cut]
     covers, last = max(settled, default=(-1, None))
-    return Shared(min(theirs for _, theirs, _ in both), covers, last, tuple(sorted(gaps)), (places[0], places[-1]))
+    begins = min((theirs.place for mine, theirs in both if settled or mine.ends), default=-1)
+    return Shared(begins, covers, last, tuple(sorted(gaps)), (places[0], places[-1]))
 
 
 def difference(
@@ -154,19 +180,20 @@ def difference(
     which log is the source, and these are of third ones: what one of them has committed alike is no server's own.
     """
     order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
-    theirs, mine = ({one.position: one for one in stream} for stream in (order, there))
+    theirs, mine = ({one.key: one for one in stream} for stream in (order, there))
     both = shared(theirs, mine, lost)
     unrelated = apart(theirs, mine)
     if both is None or unrelated:
         why = UNRELATED if unrelated else NOTHING_SHARED
-        last_ones = [one for one in order if theirs[one.position] is one and one.outcome == COMMITTED]
+        last_ones = [one for one in order if theirs[one.key] is one and one.outcome == COMMITTED]
         return Difference(None, unknown=[(one.position, one.place, why) for one in last_ones], unrelated=unrelated)
     found = Difference(both.last)
     for one in order:
-        if theirs[one.position] is one:
-            _judge(one, mine.get(one.position), both, lost, found)
+        if theirs[one.key] is one:
+            _judge(one, mine.get(one.key), both, lost, found)
     if elsewhere is not None:
-        known = {*mine, *(other.position for other in elsewhere if alike(theirs.get(other.position), other))}
+        known = {one.position for one in mine.values() if one.outcome != EVENT}
+        known |= {other.position for other in elsewhere if alike(theirs.get(other.key), other)}
         lacks = sorted((*found.inside, *found.behind), key=lambda lack: (lack.place, lack.position))
         found.alone.extend(lack.position for lack in lacks if lack.position not in known)
         found.inside[:], found.behind[:] = (
@@ -177,14 +204,14 @@ def difference(
     holes = back.gaps if back else ()
     for one in there:
         in_hole = any(low < one.place < high for low, high in holes)  # the source may have had it, too
-        if one.outcome == COMMITTED and one.position not in theirs and first < one.place < last and not in_hole:
+        if one.outcome == COMMITTED and one.key not in theirs and first < one.place < last and not in_hole:
             found.errant.append(one.position)
     return found
 
 
-def apart(source: Mapping[str, Entry], copy: Mapping[str, Entry]) -> bool:
+def apart(source: Mapping[Key, Entry], copy: Mapping[Key, Entry]) -> bool:
     """True if more of the commits that bear one number in both differ than not: a server id is 1 unless somebody changes it."""
-    pairs = [(source[position], mine) for position, mine in copy.items() if position in source]
+    pairs = [(source[key], mine) for key, mine in copy.items() if key in source]
     whole = [(one, mine) for one, mine in pairs if one.outcome == mine.outcome == COMMITTED]
     told = [one.content == mine.content for one, mine in whole if None not in (one.content, mine.content)]
     return told.count(False) > told.count(True)
@@ -241,6 +268,6 @@ def judged(place: int, outcome: str | None, both: Shared, lost: bool, later: boo
     # Of a loss that may have been anywhere, the end of the log is no likelier place than any other.
     if any(low < place < high for low, high in both.gaps if low != ANYWHERE or place <= both.covers):
         return LOST
-    if place > both.covers:
-        return "behind"
-    return BEGINS_LATER if place < both.begins else "inside"
+    if place < both.begins:
+        return BEGINS_LATER
+    return "behind" if place > both.covers else "inside"
