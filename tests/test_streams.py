@@ -246,6 +246,15 @@ def test_a_damaged_piece_does_not_show_that_the_copy_reached_the_end() -> None:
     assert [(position, why) for position, _, why in found.unknown] == [("4", "copy_is_damaged")]
 
 
+def test_a_transaction_behind_a_piece_of_what_both_have_is_errant() -> None:
+    """The log of the copy begins within 1, of which the source has all."""
+    copy = [Entry("x", 1, "committed", 1), Entry("1", 2, "incomplete", begin=0), Entry("2", 3, "committed", 1)]
+    assert difference(commits("1", "2"), copy).errant == ["x"]
+    # What the source has only in part, too, may have begun before its log, and x with it.
+    source = [Entry("1", 0, "incomplete"), *commits("0", "2")[1:]]
+    assert difference(source, copy).errant == []
+
+
 def test_a_start_is_not_the_transaction_of_its_number() -> None:
     source = [Entry("1", 0, "committed", 1), Entry("2", 1, "event"), Entry("3", 2, "committed", 1)]
     copy = [Entry("1", 0, "committed", 1), Entry("2", 1, "committed", 1), Entry("3", 2, "committed", 1)]

@@ -53,7 +53,7 @@ def a_row(
     number: int, place: int, outcome: str, content: int | None, ended: bool | None, commit: int | None
 ) -> dict[str, Any]:
     about = {
-        "offset": place,
+        "offset": max(0, place - number % 4 * 9),
         "origin": "1",
         "position": f"{number:020d}:0000000001",
         "outcome": outcome,

@@ -85,15 +85,16 @@ class StreamLog:
     def entries(self, origin: str) -> list[Entry]:
         """Its transactions of one origin, as they are compared. What was delivered again is left out."""
         place, found = self.order, []
-        for batch in self._batches(["origin", "position", place, "outcome", "content", "ended"]):
+        wanted = dict.fromkeys(["origin", "position", "outcome", "content", "ended", place, self.begin])
+        for batch in self._batches([*wanted]):
             rows = batch.filter(pc.and_(pc.equal(batch["origin"], origin), pc.not_equal(batch["outcome"], REPEATED)))
             # A filtered copy leaves out statements, and says no more which message is the last: its contents differ.
             content = pc.if_else(rows["ended"].is_null(), None, rows["content"])
             columns = rows["position"], rows[place], rows["outcome"], content, rows["content"], rows["ended"]
-            lists = [column.to_pylist() for column in columns]
+            lists = [column.to_pylist() for column in (*columns, rows[self.begin])]
             found += [
-                Entry(a, b if b is not None else 0, c, d, e, c == CORRUPT and f is False)
-                for a, b, c, d, e, f in zip(*lists, strict=True)
+                Entry(a, b or 0, c, d, e, c == CORRUPT and f is False, g or 0)
+                for a, b, c, d, e, f, g in zip(*lists, strict=True)
             ]
         return found
 
@@ -128,6 +129,11 @@ class StreamLog:
     def order(self) -> str:
         """The column that tells the order of commits."""
         return "commit" if self.by_commit else "last"
+
+    @property
+    def begin(self) -> str:
+        """The column that tells where the first message of a transaction stands in this order."""
+        return "commit" if self.by_commit else "offset"
 
     def commits(self, after: int = -1, upto: int | None = None, origin: str | None = None) -> Iterator[dict[str, Any]]:
         """What was committed behind a place, up to another; of one origin if named. In no order."""

@@ -101,6 +101,7 @@ class _Rows:
 
     names: pa.StringArray
     number: Numbers
+    begin: Numbers
     place: Numbers
     outcome: Numbers
     content: Numbers
@@ -111,18 +112,23 @@ class _Rows:
 
 
 _COLUMNS = ["position", "outcome", "content", "ended", "bytes", "kept"]
+_PLACES = ["begin", "place"]
 
 
 def _read(logs: Sequence[StreamLog], origin: str, cut: Cut) -> list[_Rows]:
     """Those of an origin within a cut, of each log; equal positions have equal numbers."""
     tables = []
     for log in logs:
-        place = log.order
+        places = [log.begin, log.order]
         where = (pc.field("origin") == origin) & (pc.field("position") >= cut[0]) & (pc.field("outcome") != REPEATED)
         where = where if cut[1] is None else where & (pc.field("position") < cut[1])
-        batches = [batch for part in log.parts for batch in stream_part(part["path"], [*_COLUMNS, place], where)]
+        batches = [
+            batch
+            for part in log.parts
+            for batch in stream_part(part["path"], [*_COLUMNS, *dict.fromkeys(places)], where)
+        ]
         rows = pa.Table.from_batches(batches) if batches else None
-        tables.append(None if rows is None else rows.rename_columns([*_COLUMNS, "place"]))
+        tables.append(None if rows is None else rows.select([*_COLUMNS, *places]).rename_columns([*_COLUMNS, *_PLACES]))
     texts = [rows["position"].cast(pa.string()) for rows in tables if rows is not None]
     coded = pa.chunked_array([chunk for one in texts for chunk in one.chunks], pa.string()).combine_chunks()
     coded = coded.dictionary_encode()
@@ -138,8 +144,8 @@ def _rows(names: pa.StringArray, number: Numbers, rows: pa.Table | None) -> _Row
     if rows is None:
         nothing: Numbers = np.array([], np.int64)
         never = nothing.astype(bool)
-        return _Rows(names, nothing, nothing, nothing, nothing, never, never, nothing, nothing)
-    places = pc.fill_null(rows["place"], 0).to_numpy()
+        return _Rows(names, nothing, nothing, nothing, nothing, nothing, never, never, nothing, nothing)
+    begins, places = (pc.fill_null(rows[name], 0).to_numpy() for name in _PLACES)
     outcome = rows["outcome"].cast(pa.string()).combine_chunks().dictionary_encode()
     codes = np.array([_CODE[word] for word in outcome.dictionary.to_pylist()], np.int64)[np.asarray(outcome.indices)]
     number = 2 * number + (codes == _CODE[EVENT])
@@ -150,7 +156,8 @@ def _rows(names: pa.StringArray, number: Numbers, rows: pa.Table | None) -> _Row
     ends = ~np.isin(codes, [_CODE[word] for word in NOT_HERE_YET]) & ~cut
     comparable = np.asarray(pc.and_(rows["ended"].is_valid(), rows["content"].is_valid()))
     content = pc.fill_null(rows["content"], 0).to_numpy()
-    columns = [number, places, codes, content, comparable, ends, rows["bytes"].to_numpy(), rows["kept"].to_numpy()]
+    sizes = rows["bytes"].to_numpy(), rows["kept"].to_numpy()
+    columns = [number, begins, places, codes, content, comparable, ends, *sizes]
     return _Rows(names, *(np.asarray(column)[order] for column in columns))
 
 
@@ -203,7 +210,8 @@ class _Reach:
         self.begins = min(self.begins, int(theirs.min()))
         if copy.ends[there].any():
             self.goes_beyond = min(self.goes_beyond, int(theirs[copy.ends[there]].min()))
-        self.ends = min(self.ends[0], int(mine.min())), max(self.ends[1], int(mine.max()))
+        first = np.where(source.outcome[here] == _CODE[COMMITTED], copy.begin[there], mine)
+        self.ends = min(self.ends[0], int(first.min())), max(self.ends[1], int(mine.max()))
         settled = np.isin(copy.outcome[there], [_CODE[one] for one in SETTLED]) & copy.ends[there]
         if settled.any():
             top = int(np.argmax(np.where(settled, theirs, -1)))

@@ -79,6 +79,7 @@ def counted(
         F.col("c.outcome").alias("outcome"),
         F.col("c.whole").alias("here_whole"),
         F.col("s.whole").alias("there_whole"),
+        F.expr(f"if(s.outcome = '{COMMITTED}', c.begin, c.place)").alias("here_begin"),
         F.expr(f"if(s.outcome = '{COMMITTED}' and c.outcome = '{COMMITTED}', s.content = c.content, null)").alias(
             "same"
         ),
@@ -90,7 +91,7 @@ def counted(
         .otherwise(F.min("there"))
         .alias("begins"),
         F.coalesce(F.max(settled), F.lit(-1)).alias("covers"),
-        F.struct(F.min("here").alias("first"), F.max("here").alias("last")).alias("ends"),
+        F.struct(F.min("here_begin").alias("first"), F.max("here").alias("last")).alias("ends"),
         (F.count_if(~F.col("same")) > F.count_if("same")).alias("unrelated"),
     )
 
@@ -150,16 +151,18 @@ def _one_each(spark: SparkSession, log: StreamLog, origin: str) -> DataFrame:
 
     from workbench.engine.evidence import read_table
 
-    place = F.coalesce(F.col(log.order), F.lit(0)).alias("place")
+    begin, place = (
+        F.coalesce(F.col(column), F.lit(0)).alias(name) for column, name in ((log.begin, "begin"), (log.order, "place"))
+    )
     content = F.when(F.col("ended").isNotNull(), F.col("content")).alias("content")
     rows = read_table(spark, "transactions", [part["path"] for part in log.parts])
     mine = rows.where((F.col("origin") == origin) & (F.col("outcome") != REPEATED))
     event = F.expr(f"outcome = '{EVENT}'").alias("event")
     cut = f"outcome = '{CORRUPT}' and not coalesce(ended, true)"
     whole = F.expr(f"outcome not in ({_listed(NOT_HERE_YET)}) and not ({cut})").alias("whole")
-    last = F.max_by(F.struct("place", "outcome", "content", "hash", "whole"), "place").alias("one")
+    last = F.max_by(F.struct("place", "outcome", "content", "hash", "whole", "begin"), "place").alias("one")
     return (
-        mine.select("position", event, place, "outcome", content, F.col("content").alias("hash"), whole)
+        mine.select("position", event, begin, place, "outcome", content, F.col("content").alias("hash"), whole)
         .groupBy("position", "event")
         .agg(last)
         .select("position", "event", "one.*")

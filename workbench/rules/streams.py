@@ -66,6 +66,7 @@ class Entry(NamedTuple):
     content  what counts of it, as a number; None: not to be compared, for one of a filtered stream may lack statements
     hash     the same, also where it may lack some
     cut      it is damaged, and no message with its end is there
+    begin    where its first message stands; None: nothing tells
     """
 
     position: str
@@ -74,6 +75,7 @@ class Entry(NamedTuple):
     content: int | None = None
     hash: int | None = None
     cut: bool = False
+    begin: int | None = None
 
     @property
     def key(self) -> Key:
@@ -128,7 +130,7 @@ class Shared:
     begins, covers  the first, and the last of which the copy has the end. If there is none, `begins` is the first that the copy
                     goes beyond; -1: nothing shows that
     gaps            between which places the copy lost records
-    ends            the places in the copy of the first and the last that both have
+    ends            the places in the copy of the first message, and of the last end, that both have
     """
 
     begins: int
@@ -164,7 +166,11 @@ def shared(source: Mapping[Key, Entry], copy: Mapping[Key, Entry], lost: Iterabl
     settled = [(theirs.place, theirs.position) for mine, theirs in both if mine.outcome in SETTLED and not mine.cut]
     covers, last = max(settled, default=(-1, None))
     begins = min((theirs.place for mine, theirs in both if settled or mine.ends), default=-1)
-    return Shared(begins, covers, last, tuple(sorted(gaps)), (places[0], places[-1]))
+    # What the source has whole it has from its first message on, though the end comes later in both.
+    first = min(
+        mine.place if mine.begin is None or theirs.outcome != COMMITTED else mine.begin for mine, theirs in both
+    )
+    return Shared(begins, covers, last, tuple(sorted(gaps)), (first, places[-1]))
 
 
 def difference(
