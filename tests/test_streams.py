@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from workbench.rules.streams import Difference, Entry, Lack, difference
 
-IN_PART = ("incomplete", "unfinished", "corrupt", "unknown")
+IN_PART = ("unfinished", "incomplete", "corrupt", "unknown")
 FATES = ("committed", "committed", "committed", "rolled_back", "event")
 
 
@@ -101,13 +101,16 @@ def slowly(source: list[Entry], copy: list[Entry], lost: list[int]) -> dict[str,
     said = {}
     for one in source:
         there = [other for other in copy if _same(one, other)]
-        if one.outcome != "committed" or any(other.outcome == "committed" for other in there):
+        unclear = one.outcome in IN_PART[1:] and not there
+        if (not unclear and one.outcome != "committed") or any(other.outcome == "committed" for other in there):
             continue
         both = [(theirs, mine) for theirs in source for mine in copy if _same(theirs, mine)]
         ended = [theirs.place for theirs, mine in both if _ended(mine) and mine.outcome != "unknown"]
         passed = [theirs.place for theirs, mine in both if ended or _ended(mine)]
         if not both:
-            said[one.position] = "nothing"
+            said |= {one.position: "nothing"} if one.outcome == "committed" else {}
+        elif unclear:
+            said[one.position] = "unclear"
         elif any(other.outcome in ("corrupt", "unknown") for other in there):
             said[one.position] = there[0].outcome
         elif _may_be_lost(one, there, both, lost):
@@ -156,7 +159,7 @@ def test_the_rule_and_a_slow_look_say_the_same(seed: int) -> None:
         if chance.random() > 0.2
         for outcome in [chance.choice(IN_PART) if chance.random() < 0.2 else one.outcome]
     ]
-    source = [one._replace(outcome="unfinished") if chance.random() < 0.1 else one for one in source]
+    source = [one._replace(outcome=chance.choice(IN_PART)) if chance.random() < 0.1 else one for one in source]
     lost = [chance.randrange(80) for _ in range(chance.randrange(3))]
     found = difference(source, copy, lost)
     assert told(found) == slowly(source, copy, lost)
@@ -164,7 +167,7 @@ def test_the_rule_and_a_slow_look_say_the_same(seed: int) -> None:
 
 def told(found: Difference) -> dict[str, str]:
     words = {"copy_lost_records": "lost", "copy_begins_later": "before", "nothing_shared": "nothing"}
-    words |= {"copy_is_damaged": "corrupt", "copy_not_understood": "unknown"}
+    words |= {"copy_is_damaged": "corrupt", "copy_not_understood": "unknown", "source_unclear": "unclear"}
     said = {position: words[why] for position, _, why in found.unknown}
     return said | {one.position: "inside" for one in found.inside} | {one.position: "behind" for one in found.behind}
 
@@ -253,6 +256,13 @@ def test_a_transaction_behind_a_piece_of_what_both_have_is_errant() -> None:
     # What the source has only in part, too, may have begun before its log, and x with it.
     source = [Entry("1", 0, "incomplete"), *commits("0", "2")[1:]]
     assert difference(source, copy).errant == []
+
+
+def test_what_the_source_shows_damaged_is_unknown_where_the_copy_has_nothing_of_it() -> None:
+    source = [*commits("1", "2"), Entry("3", 2, "corrupt"), Entry("4", 3, "committed", 1)]
+    found = difference(source, commits("1", "2"))
+    assert (found.unknown, [one.position for one in found.behind]) == ([("3", 2, "source_unclear")], ["4"])
+    assert not difference(source, [*commits("1", "2"), Entry("3", 2, "committed", 1)]).unknown
 
 
 def test_a_start_is_not_the_transaction_of_its_number() -> None:

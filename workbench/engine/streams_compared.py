@@ -37,6 +37,8 @@ from workbench.rules.streams import (
     NOT_READ,
     NOTHING_SHARED,
     SETTLED,
+    SOURCE_UNCLEAR,
+    UNCLEAR,
     UNRELATED,
     Difference,
     Lack,
@@ -57,6 +59,7 @@ _WORDS = (
     BEGINS_LATER,
     DAMAGED,
     NOT_READ,
+    SOURCE_UNCLEAR,
     NOTHING_SHARED,
     UNRELATED,
     "undecided",
@@ -65,7 +68,7 @@ _WORDS = (
     "alone",
 )
 _WORD = {word: number for number, word in enumerate(_WORDS)}
-_UNTOLD = frozenset({LOST, BEGINS_LATER, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED})
+_UNTOLD = frozenset({LOST, BEGINS_LATER, DAMAGED, NOT_READ, SOURCE_UNCLEAR, NOTHING_SHARED, UNRELATED})
 
 
 @dataclass
@@ -339,6 +342,8 @@ def _judge(
         ]
         said = np.select([lack & which for which, _ in rules], [_WORD[word] for _, word in rules], 0)
         said = np.where(lack & (said == 0), _WORD["inside"], said)
+        unclear = np.isin(source.outcome, [_CODE[one] for one in UNCLEAR])
+        said = np.where(unclear & absent, _WORD[SOURCE_UNCLEAR], said)
         if known is not None:
             lacked = np.isin(said, [_WORD["inside"], _WORD["behind"]])
             said = np.where(lacked & ~np.isin(source.number, known), _WORD["alone"], said)

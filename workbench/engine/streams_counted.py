@@ -22,6 +22,8 @@ from workbench.rules.streams import (
     NOT_READ,
     NOTHING_SHARED,
     SETTLED,
+    SOURCE_UNCLEAR,
+    UNCLEAR,
     UNRELATED,
 )
 
@@ -49,6 +51,7 @@ _SAID = (
     f"then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last "
     f"and not exists(holes, x -> x.low < c.place and c.place < x.high), 'errant', null) "
     f"when coalesce({_UNLIKE}, false) then 'conflicts' "
+    f"when begins is not null and c.outcome is null and s.outcome in ({_listed(UNCLEAR)}) then '{SOURCE_UNCLEAR}' "
     f"when s.outcome != '{COMMITTED}' or coalesce(c.outcome = '{COMMITTED}', false) then null "
     f"when begins is null then '{NOTHING_SHARED}' "
     f"when c.outcome = '{CORRUPT}' then '{DAMAGED}' when c.outcome = '{UNKNOWN}' then '{NOT_READ}' "

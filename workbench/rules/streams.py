@@ -35,12 +35,16 @@ BELOW_ALL = -2
 
 NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 
-BEGINS_LATER, LOST, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED = (
+UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
+"""Outcomes in the log of a source that leave open whether it committed."""
+
+BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, NOTHING_SHARED, UNRELATED = (
     *(
         "copy_begins_later",
         "copy_lost_records",
         "copy_is_damaged",
         "copy_not_understood",
+        "source_unclear",
         "nothing_shared",
         "unrelated",
     ),
@@ -50,6 +54,7 @@ WHY_UNKNOWN = {
     LOST: "records of its log were lost just where this transaction would stand",
     DAMAGED: "it has the transaction, but a message of it does not fit its checksum",
     NOT_READ: "it has the transaction in a form that could not be understood",
+    SOURCE_UNCLEAR: "the log of its source has it damaged, in part, or in a form that could not be understood",
     UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
@@ -103,7 +108,8 @@ class Difference:
     last       the last transaction of the stream that the copy has; None: it has none
     inside     committed, and the copy is past them
     behind     committed, and the copy is not there yet
-    unknown    committed, and nothing tells whether the copy has them: position, place, why
+    unknown    nothing tells whether the copy has them, or whether the source, of which it has nothing, committed them: position,
+               place, why
     undecided  what the copy has without an end -> what its source says of it
     errant     only the copy has committed them, between transactions that both have
     conflicts  both have them, with different contents or ends
@@ -229,6 +235,8 @@ def _judge(one: Entry, there: Entry | None, both: Shared, lost: Sequence[int], f
         found.undecided[one.position] = one.outcome
     if there is not None and unlike(one, there):
         found.conflicts.append(one.position)
+    elif there is None and one.outcome in UNCLEAR:
+        found.unknown.append((one.position, one.place, SOURCE_UNCLEAR))
     elif one.outcome == COMMITTED and (there is None or there.outcome != COMMITTED):
         later = there is not None and max(lost, default=ANYWHERE) > there.place
         verdict = judged(one.place, there.outcome if there else None, both, bool(lost), later)
