@@ -195,6 +195,25 @@ def test_what_is_said_and_what_is_written(name: str, tmp_path: Path) -> None:
         assert made.left and any("ERRANT_CHANGE" in line or "only " in line for line in made.left)
 
 
+def test_what_the_source_may_have_lost_is_told_of_the_one_server_that_has_it(tmp_path: Path) -> None:
+    """A record of the source is damaged: it says 5, which all have, and 77 stands beside it on one server."""
+    damaged = bytearray(one(5))
+    damaged[-1] ^= 1
+    source, copy = log(*range(1, 5)) + bytes(damaged) + log(*range(6, 11)), log(*range(1, 6), 77, *range(6, 11))
+    found = diagnose(case_of(tmp_path / "one", Incident({"a": source, "b": copy, "c": WHOLE}, named="a")))
+    assert [(row["server"], row["position"], row["why"]) for row in found["errant"]] == [
+        ("b", "77", "source_lost_records")
+    ]
+    assert not found["stranded"] and not found["missing"]
+    (told,) = (one for one in found["findings"] if one["code"] == "ERRANT_CHANGE")
+    assert (told["severity"], told["items"]) == ("info", ["77"]) and "the log of a lost records there" in told[
+        "summary"
+    ]
+    # Two servers have it: the source sent it to both.
+    found = diagnose(case_of(tmp_path / "two", Incident({"a": source, "b": copy, "c": copy}, named="a")))
+    assert not found["errant"]
+
+
 def refused(made: Plan) -> dict[str, tuple[str, int]]:
     return {one.way: (one.refused, one.lost) for one in made.courses if one.refused or one.lost}
 

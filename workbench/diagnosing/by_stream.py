@@ -47,11 +47,12 @@ VOID = (ROLLED_BACK, ABORTED)
 LISTED = 10_000
 """So many transactions of a kind are told one by one."""
 
-NO_SOURCE, OWN_ID, AHEAD = "no_source_named", "id_of_its_own", "ahead_of_source"
+NO_SOURCE, OWN_ID, AHEAD, LOST_THERE = "no_source_named", "id_of_its_own", "ahead_of_source", "source_lost_records"
 ERRANT_SAYS = {
     NO_SOURCE: "no other log has anything of it, and nothing tells which log is the source",
     OWN_ID: "no other log has anything of its server id",
     AHEAD: "the log of its source ends before it",
+    LOST_THERE: "no other log has it, and that of its source lost records where it would stand",
 }
 
 REFUSED = "refused"
@@ -188,6 +189,26 @@ class Streams:
                 most = max(told, key=lambda one: one.counts["alone"])
                 if most.counts["alone"]:
                     found[name, origin] = most.counts["alone"], most.difference.alone
+        return found
+
+    @cached_property
+    def lost_at_source(self) -> dict[tuple[str, str], list[str]]:
+        """(server, origin) -> what its log alone has, as far as it is listed, where the log of a known source lost records."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for origin in self.origins:
+            source = self.source_of(origin) or ""
+            if self.is_open(origin) or not (source in self.logs and self.logs[source].lost):
+                continue
+            for name in set(self._having(origin)) - {source}:
+                back = self.between(name, source, origin)
+                covers = back.shared.covers if back.shared else -1  # what follows is ahead of the source
+                lost = [at for at, place, why in back.difference.unknown if why == LOST and place <= covers]
+                mine, there = self.logs[name].rows_of(origin, lost), set(self.logs[source].rows_of(origin, lost))
+                for other in self.logs.keys() - {name, source}:
+                    rows = self.logs[other].rows_of(origin, lost)
+                    there |= {at for at, row in rows.items() if not _unlike(mine[at], row)}
+                if own := [at for at in lost if at not in there]:
+                    found[name, origin] = own
         return found
 
     @cached_property
@@ -398,12 +419,16 @@ def _having_all(streams: Streams, origin: str, both: Compared) -> list[str]:
 
 def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
     """What one log alone has, and nothing tells whether the others should."""
-    for (server, origin), (count, positions) in sorted(streams.errant.items()):
+    alone: list[tuple[str, str, str, int, Sequence[str]]] = []
+    for (server, origin), (count, some) in streams.errant.items():
+        ahead = streams.source_of(origin) != server
+        why = NO_SOURCE if streams.is_open(origin) else AHEAD if ahead else OWN_ID
+        alone.append((server, origin, why, count, some))
+    alone += [(*key, LOST_THERE, len(some), some) for key, some in streams.lost_at_source.items()]
+    for server, origin, why, count, positions in sorted(alone):
         found.totals["errant"] += count
         listed = positions[: max(0, limit - len(found.errant))]
         rows = streams.logs[server].rows_of(origin, listed)
-        ahead = streams.source_of(origin) != server
-        why = NO_SOURCE if streams.is_open(origin) else AHEAD if ahead else OWN_ID
         for position in listed:
             found.errant.append(
                 {
