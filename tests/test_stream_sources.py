@@ -15,6 +15,7 @@ from stream_files import name_source
 
 from workbench.cases.case import Case
 from workbench.cli import main
+from workbench.diagnosing.change_story import story
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.incident import Incident as Diagnosed
@@ -212,6 +213,24 @@ def test_what_the_source_may_have_lost_is_told_of_the_one_server_that_has_it(tmp
     # Two servers have it: the source sent it to both.
     found = diagnose(case_of(tmp_path / "two", Incident({"a": source, "b": copy, "c": copy}, named="a")))
     assert not found["errant"]
+
+
+@pytest.mark.parametrize(("at", "pending", "unknown"), [(8_500, {"b": 2}, {}), (20_000, {}, {"b": "copy_is_ahead"})])
+def test_what_a_copy_waits_for_that_goes_on_is_unknown_unless_its_last_is_older_than_the_log_of_its_source(
+    at: int, pending: dict[str, int], unknown: dict[str, str], tmp_path: Path
+) -> None:
+    """b has 1 to 8, and 50: if the source made that after its log was read, b has passed over 9 and 10."""
+    made = [record(transaction(number, insert((b"%d" % number,)), at=number * 1000)) for number in range(1, 11)]
+    after = record(transaction(50, insert((b"50",)), at=at))
+    case = case_of(tmp_path, Incident({"a": b"".join(made), "b": b"".join(made[:8]) + after}, named="a"))
+    found = diagnose(case)
+    assert by_server(found["errant"]) == {"b": ["50"]}
+    assert {row["server"]: row["count"] for row in found["pending"]} == pending
+    assert {row["server"]: row["why"] for row in found["unknown"]} == unknown
+    steps = plan(case).steps
+    assert [step.server for step in steps] == list(pending)
+    told = {row["server"]: row["verdict"] for row in story(case, "1:9")["servers"]}
+    assert told == {"a": "present", "b": "pending" if pending else "unknown"}
 
 
 def refused(made: Plan) -> dict[str, tuple[str, int]]:

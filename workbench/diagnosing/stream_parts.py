@@ -113,6 +113,16 @@ def by_messages(found: Compared, source: SegmentedLog, copy: SegmentedLog, origi
     return _moved(replace(found, shared=shared), apart, unknown, never)
 
 
+def passed(found: Compared, why: str, limit: int) -> Compared:
+    """The same, and of what was taken for coming nothing is known."""
+    one, counts = found.difference, found.counts.copy()
+    unknown = sorted([*one.unknown, *((lack.position, lack.place, why) for lack in one.behind)], key=lambda row: row[1])
+    counts["unknown"] += counts["behind"]
+    counts["behind"] = 0
+    made = replace(one, behind=[], unknown=unknown[:limit])
+    return replace(found, difference=made, counts=counts, first=None, last=None, bytes=0, rows=0)
+
+
 def _reached(positions: Iterable[str], theirs: Mapping[str, Messages], mine: Mapping[str, Messages]) -> Iterator[int]:
     """Where the log of the source has the messages that the copy has of these transactions."""
     for at in positions:

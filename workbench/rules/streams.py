@@ -38,13 +38,14 @@ NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
 """Outcomes in the log of a source that leave open whether it committed."""
 
-BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, NOTHING_SHARED, UNRELATED = (
+BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARED, UNRELATED = (
     *(
         "copy_begins_later",
         "copy_lost_records",
         "copy_is_damaged",
         "copy_not_understood",
         "source_unclear",
+        "copy_is_ahead",
         "nothing_shared",
         "unrelated",
     ),
@@ -55,6 +56,7 @@ WHY_UNKNOWN = {
     DAMAGED: "it has the transaction, but a message of it does not fit its checksum",
     NOT_READ: "it has the transaction in a form that could not be understood",
     SOURCE_UNCLEAR: "the log of its source has it damaged, in part, or in a form that could not be understood",
+    COPY_AHEAD: "its log goes on with what its source's log does not have: if the source made that, the copy is past this one",
     UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
