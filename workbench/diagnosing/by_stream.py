@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.stream_appliers import Applied, Behind, applied_of, behind_of
-from workbench.diagnosing.stream_parts import SegmentedLog, by_messages, passed
+from workbench.diagnosing.stream_parts import SegmentedLog, behind_as_unknown, by_messages
 from workbench.diagnosing.stream_sources import StreamSource, source_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.rows import rows_where
@@ -155,7 +155,7 @@ class Streams:
             if (source := self.source_for(name, origin)) and not self._of_a_copy_alone(origin)
         }
         found |= {
-            key: passed(one, COPY_AHEAD, self.limit)
+            key: behind_as_unknown(one, COPY_AHEAD, self.limit)
             for key, one in found.items()
             if one.first and self.may_be_past(*key)
         }

@@ -113,8 +113,8 @@ def by_messages(found: Compared, source: SegmentedLog, copy: SegmentedLog, origi
     return _moved(replace(found, shared=shared), apart, unknown, never)
 
 
-def passed(found: Compared, why: str, limit: int) -> Compared:
-    """The same, and of what was taken for coming nothing is known."""
+def behind_as_unknown(found: Compared, why: str, limit: int) -> Compared:
+    """The same, with all that was taken for coming as unknown."""
     one, counts = found.difference, found.counts.copy()
     unknown = sorted([*one.unknown, *((lack.position, lack.place, why) for lack in one.behind)], key=lambda row: row[1])
     counts["unknown"] += counts["behind"]
