@@ -9,6 +9,9 @@ A number alone proves nothing: every server has the id 1 that was not told other
     source  y 104/1 x 104/2       copy  y x               the copy is past 104/1: 104 cannot arrive whole, and is missing
     source  104/1 x 104/2         copy  x                 the log of the copy may begin behind 104/1: unknown
     source  y 104/1 x 104/2       copy  y (lost) x        104/1 may be what the copy lost: unknown
+
+The last three need a log that got message after message: one with a transaction in part, or with others between its messages.
+A server that applies whole transactions has the messages of each together, and 104 reaches it behind x.
 """
 
 from __future__ import annotations
@@ -91,7 +94,8 @@ def by_messages(found: Compared, source: SegmentedLog, copy: SegmentedLog, origi
         return _moved(found, apart, {}, set()) if apart else found
     covers = max([found.shared.covers, *_reached(one.undecided.keys() - apart, theirs, mine)])
     shared = replace(found.shared, covers=covers)
-    begun = source.begun(origin, late, found.shared.covers, covers)
+    by_piece = bool(parts or one.undecided) or copy.log.interleaved(origin)
+    begun = source.begun(origin, late, found.shared.covers, covers) if by_piece else set()
     theirs, mine = theirs | source.messages(origin, begun), mine | dict.fromkeys(begun, Messages({}, True))
     begins = _beginning(source, copy, origin) if parts or begun else None
     if begins is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from workbench.engine.reading import Part, stream_part
 from workbench.engine.rows import rows_where
 from workbench.rules.segments import ABORTED, COMMITTED, CORRUPT, EVENT, REPEATED, ROLLED_BACK
 from workbench.rules.streams import Entry
-from workbench.tables import SCHEMAS, SOURCE, joined
+from workbench.tables import SCHEMAS, SOURCE, Numbers, joined
 
 BIG_MESSAGES, BIG_BYTES, BIG_ROWS = 16, 16 << 20, 100_000
 """From so many messages, bytes or rows on a transaction is big: it fills at least a dozen messages of the usual limit."""
@@ -116,6 +116,15 @@ class StreamLog:
         """The biggest transactions, those that are big at all, the biggest first; `held` is how many ended while it was open."""
         big = (pc.field("messages") >= BIG_MESSAGES) | (pc.field("bytes") >= BIG_BYTES) | (pc.field("seen") >= BIG_ROWS)
         rows = self._first(big & (pc.field("outcome") != EVENT), "bytes", BIGGEST, "descending")
+        return [row | {"held": int(count)} for row, count in zip(rows, self._held(rows), strict=True)]
+
+    def interleaved(self, origin: str) -> bool:
+        """True if others ended between the messages of a transaction, of the biggest ones that have several."""
+        several = (pc.field("messages") > 1) & (pc.field("origin") == origin)
+        return bool(self._held(self._first(several, "bytes", BIGGEST, "descending")).any())
+
+    def _held(self, rows: Sequence[Mapping[str, Any]]) -> Numbers:
+        """How many transactions ended while each of these was open."""
         held = np.zeros(len(rows), np.int64)
         # An exported table stands in the order of numbers: there only the times tell what came in between.
         begin, end = ("started_at", "ended_at") if self.by_commit else ("offset", "last")
@@ -123,7 +132,7 @@ class StreamLog:
         for batch in self._batches([end]) if rows else ():
             ends = pc.fill_null(batch[end].cast(pa.int64()), 0).to_numpy()
             held += np.array([np.count_nonzero((ends > low) & (ends < high)) for low, high in spans])
-        return [row | {"held": int(count)} for row, count in zip(rows, held, strict=True)]
+        return held
 
     @property
     def order(self) -> str:
