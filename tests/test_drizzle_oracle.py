@@ -13,6 +13,8 @@ from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.planning import plan
 
 FEW, MANY = range(24), range(24, 500)
+MENDED = (235, 259, 331, 333, 360, 383, 385, 482, 488)
+"""Fleets of which something was said that did not come true."""
 
 
 def said_wrongly(seed: int, folder: Path) -> list[str]:
@@ -23,7 +25,7 @@ def said_wrongly(seed: int, folder: Path) -> list[str]:
     return contradictions(made, found, plan(case), headline(found))
 
 
-@pytest.mark.parametrize("seed", FEW)
+@pytest.mark.parametrize("seed", [*FEW, *MENDED])
 def test_a_fleet_is_as_it_is_said_to_be(seed: int, tmp_path: Path) -> None:
     assert said_wrongly(seed, tmp_path) == []
 

@@ -125,6 +125,11 @@ def test_of_a_message_of_which_half_was_taken_back_the_other_half_is_told_again(
     assert [(found.offset, number) for found, number in segments.kept_pieces(one.counting)] == [(0, 0)]
 
 
+def test_a_second_delivery_does_not_move_the_end() -> None:
+    one = only([message(0, 1, MORE), message(10, 2, LAST), message(20, 1, MORE, content=0)])
+    assert (one.outcome, one.repeated, one.last) == ("committed", 1, 10)
+
+
 def test_a_savepoint_repeats_a_number_and_the_last_one_stands() -> None:
     one = only(
         [

@@ -15,6 +15,7 @@ from stream_files import name_source
 
 from workbench.cases.case import Case
 from workbench.cli import main
+from workbench.diagnosing.change_story import story
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.incident import Incident as Diagnosed
@@ -193,6 +194,43 @@ def test_what_is_said_and_what_is_written(name: str, tmp_path: Path) -> None:
     assert all(step.assumes == truth.assumes for step in made.steps)
     if truth.errant and name not in AHEAD:
         assert made.left and any("ERRANT_CHANGE" in line or "only " in line for line in made.left)
+
+
+def test_what_the_source_may_have_lost_is_told_of_the_one_server_that_has_it(tmp_path: Path) -> None:
+    """A record of the source is damaged: it says 5, which all have, and 77 stands beside it on one server."""
+    damaged = bytearray(one(5))
+    damaged[-1] ^= 1
+    source, copy = log(*range(1, 5)) + bytes(damaged) + log(*range(6, 11)), log(*range(1, 6), 77, *range(6, 11))
+    found = diagnose(case_of(tmp_path / "one", Incident({"a": source, "b": copy, "c": WHOLE}, named="a")))
+    assert [(row["server"], row["position"], row["why"]) for row in found["errant"]] == [
+        ("b", "77", "source_lost_records")
+    ]
+    assert not found["stranded"] and not found["missing"]
+    (told,) = (one for one in found["findings"] if one["code"] == "ERRANT_CHANGE")
+    assert (told["severity"], told["items"]) == ("info", ["77"]) and "the log of a lost records there" in told[
+        "summary"
+    ]
+    # Two servers have it: the source sent it to both.
+    found = diagnose(case_of(tmp_path / "two", Incident({"a": source, "b": copy, "c": copy}, named="a")))
+    assert not found["errant"]
+
+
+@pytest.mark.parametrize(("at", "pending", "unknown"), [(8_500, {"b": 2}, {}), (20_000, {}, {"b": "copy_is_ahead"})])
+def test_what_a_copy_waits_for_that_goes_on_is_unknown_unless_its_last_is_older_than_the_log_of_its_source(
+    at: int, pending: dict[str, int], unknown: dict[str, str], tmp_path: Path
+) -> None:
+    """b has 1 to 8, and 50: if the source made that after its log was read, b has passed over 9 and 10."""
+    made = [record(transaction(number, insert((b"%d" % number,)), at=number * 1000)) for number in range(1, 11)]
+    after = record(transaction(50, insert((b"50",)), at=at))
+    case = case_of(tmp_path, Incident({"a": b"".join(made), "b": b"".join(made[:8]) + after}, named="a"))
+    found = diagnose(case)
+    assert by_server(found["errant"]) == {"b": ["50"]}
+    assert {row["server"]: row["count"] for row in found["pending"]} == pending
+    assert {row["server"]: row["why"] for row in found["unknown"]} == unknown
+    steps = plan(case).steps
+    assert [step.server for step in steps] == list(pending)
+    told = {row["server"]: row["verdict"] for row in story(case, "1:9")["servers"]}
+    assert told == {"a": "present", "b": "pending" if pending else "unknown"}
 
 
 def refused(made: Plan) -> dict[str, tuple[str, int]]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from workbench.rules.streams import Difference, Entry, Lack, difference
 
+IN_PART = ("unfinished", "incomplete", "corrupt", "unknown")
 FATES = ("committed", "committed", "committed", "rolled_back", "event")
 
 
@@ -99,22 +100,36 @@ def slowly(source: list[Entry], copy: list[Entry], lost: list[int]) -> dict[str,
     """What is said of each commit of the source that the copy lacks, found by looking through everything each time."""
     said = {}
     for one in source:
-        there = [other for other in copy if other.position == one.position]
-        if one.outcome != "committed" or any(other.outcome == "committed" for other in there):
+        there = [other for other in copy if _same(one, other)]
+        unclear = one.outcome in IN_PART[1:] and not there
+        if (not unclear and one.outcome != "committed") or any(other.outcome == "committed" for other in there):
             continue
-        both = [(theirs, mine) for theirs in source for mine in copy if theirs.position == mine.position]
-        ended = [theirs.place for theirs, mine in both if mine.outcome not in ("unfinished", "aborted")]
+        both = [(theirs, mine) for theirs in source for mine in copy if _same(theirs, mine)]
+        ended = [theirs.place for theirs, mine in both if _ended(mine) and mine.outcome != "unknown"]
+        passed = [theirs.place for theirs, mine in both if ended or _ended(mine)]
         if not both:
-            said[one.position] = "nothing"
+            said |= {one.position: "nothing"} if one.outcome == "committed" else {}
+        elif unclear:
+            said[one.position] = "unclear"
+        elif any(other.outcome in ("corrupt", "unknown") for other in there):
+            said[one.position] = there[0].outcome
         elif _may_be_lost(one, there, both, lost):
             said[one.position] = "lost"
-        elif not ended or one.place > max(ended):
-            said[one.position] = "behind"
-        elif not there and one.place < min(theirs.place for theirs, _ in both):
+        elif not there and one.place < min(passed, default=one.place):
             said[one.position] = "before"
+        elif not ended or one.place > max(ended):
+            said[one.position] = "behind"  # where a copy begins that has no end, nothing tells
         else:
             said[one.position] = "lost" if there and lost else "inside"
     return said
+
+
+def _same(theirs: Entry, mine: Entry) -> bool:
+    return theirs.position == mine.position and (theirs.outcome == "event") == (mine.outcome == "event")
+
+
+def _ended(one: Entry) -> bool:
+    return one.outcome not in ("unfinished", "aborted") and not one.cut
 
 
 def _may_be_lost(one: Entry, there: list[Entry], both: list[tuple[Entry, Entry]], lost: list[int]) -> bool:
@@ -125,8 +140,9 @@ def _may_be_lost(one: Entry, there: list[Entry], both: list[tuple[Entry, Entry]]
 
 
 def _in_gap(one: Entry, both: list[tuple[Entry, Entry]], place: int) -> bool:
-    before = [theirs.place for theirs, mine in sorted(both, key=lambda pair: pair[1].place) if mine.place <= place]
-    behind = [theirs.place for theirs, mine in sorted(both, key=lambda pair: pair[1].place) if mine.place > place]
+    order = sorted(both, key=lambda pair: pair[1].place)
+    before = [theirs.place for theirs, mine in order if mine.place <= place and _ended(mine)]
+    behind = [theirs.place for theirs, mine in order if mine.place > place and _ended(theirs)]
     return (not before or before[-1] < one.place) and (not behind or one.place < behind[0])
 
 
@@ -138,15 +154,12 @@ def test_the_rule_and_a_slow_look_say_the_same(seed: int) -> None:
     source = [Entry(str(number), place * 10, chance.choice(FATES), 1) for place, number in enumerate(numbers)]
     upto = chance.randrange(len(source) + 1)
     copy = [
-        Entry(
-            one.position,
-            at * 7,
-            chance.choice(("incomplete", "unfinished")) if chance.random() < 0.15 else one.outcome,
-            1,
-        )
+        one._replace(place=at * 7, outcome=outcome, cut=outcome == "corrupt" and chance.random() < 0.5)
         for at, one in enumerate(source[chance.randrange(2) : upto])
         if chance.random() > 0.2
+        for outcome in [chance.choice(IN_PART) if chance.random() < 0.2 else one.outcome]
     ]
+    source = [one._replace(outcome=chance.choice(IN_PART)) if chance.random() < 0.1 else one for one in source]
     lost = [chance.randrange(80) for _ in range(chance.randrange(3))]
     found = difference(source, copy, lost)
     assert told(found) == slowly(source, copy, lost)
@@ -154,6 +167,7 @@ def test_the_rule_and_a_slow_look_say_the_same(seed: int) -> None:
 
 def told(found: Difference) -> dict[str, str]:
     words = {"copy_lost_records": "lost", "copy_begins_later": "before", "nothing_shared": "nothing"}
+    words |= {"copy_is_damaged": "corrupt", "copy_not_understood": "unknown", "source_unclear": "unclear"}
     said = {position: words[why] for position, _, why in found.unknown}
     return said | {one.position: "inside" for one in found.inside} | {one.position: "behind" for one in found.behind}
 
@@ -202,3 +216,57 @@ def test_a_part_behind_which_records_were_lost_may_be_whole() -> None:
         ("3", "copy_lost_records"),
     ]
     assert [lack.position for lack in difference(source, copy, lost=[10]).behind] == ["2", "3"]
+
+
+def test_a_piece_without_an_end_is_no_border_of_a_loss() -> None:
+    """The copy has 1, the first message of 4, and 3; between them it lost records, and 2 may be among these."""
+    source = [*commits("1", "2", "3"), Entry("4", 3, "committed", 1)]
+    copy = [Entry("1", 0, "committed", 1), Entry("4", 10, "unfinished"), Entry("3", 30, "committed", 1)]
+    found = difference(source, copy, lost=[20])
+    assert [(position, why) for position, _, why in found.unknown] == [(at, "copy_lost_records") for at in "24"]
+    # What the source has in part ends later than its log shows: 3 may be among the records that were lost before it.
+    source = [*commits("1", "2"), Entry("4", 15, "unfinished"), Entry("3", 20, "committed", 1)]
+    copy = [*commits("1", "2"), Entry("4", 40, "unfinished")]
+    found = difference(source, copy, lost=[30])
+    assert [(position, why) for position, _, why in found.unknown] == [("3", "copy_lost_records")]
+
+
+def test_a_copy_that_is_not_understood_begins_where_it_begins() -> None:
+    found = difference(commits("1", "2", "3"), [Entry("2", 0, "unknown")])
+    assert [(position, why) for position, _, why in found.unknown] == [
+        ("1", "copy_begins_later"),
+        ("2", "copy_not_understood"),
+    ]
+    assert [one.position for one in found.behind] == ["3"]
+
+
+def test_a_damaged_piece_does_not_show_that_the_copy_reached_the_end() -> None:
+    """The first message of 4 is damaged in the copy, whose log ends with 2: 3 is on its way, and not missing."""
+    source = [*commits("1", "2", "3"), Entry("4", 3, "committed", 1)]
+    copy = [Entry("1", 0, "committed", 1), Entry("4", 10, "corrupt", cut=True), Entry("2", 20, "committed", 1)]
+    found = difference(source, copy, lost=[10])
+    assert ([one.position for one in found.behind], found.inside) == (["3"], [])
+    assert [(position, why) for position, _, why in found.unknown] == [("4", "copy_is_damaged")]
+
+
+def test_a_transaction_behind_a_piece_of_what_both_have_is_errant() -> None:
+    """The log of the copy begins within 1, of which the source has all."""
+    copy = [Entry("x", 1, "committed", 1), Entry("1", 2, "incomplete", begin=0), Entry("2", 3, "committed", 1)]
+    assert difference(commits("1", "2"), copy).errant == ["x"]
+    # What the source has only in part, too, may have begun before its log, and x with it.
+    source = [Entry("1", 0, "incomplete"), *commits("0", "2")[1:]]
+    assert difference(source, copy).errant == []
+
+
+def test_what_the_source_shows_damaged_is_unknown_where_the_copy_has_nothing_of_it() -> None:
+    source = [*commits("1", "2"), Entry("3", 2, "corrupt"), Entry("4", 3, "committed", 1)]
+    found = difference(source, commits("1", "2"))
+    assert (found.unknown, [one.position for one in found.behind]) == ([("3", 2, "source_unclear")], ["4"])
+    assert not difference(source, [*commits("1", "2"), Entry("3", 2, "committed", 1)]).unknown
+
+
+def test_a_start_is_not_the_transaction_of_its_number() -> None:
+    source = [Entry("1", 0, "committed", 1), Entry("2", 1, "event"), Entry("3", 2, "committed", 1)]
+    copy = [Entry("1", 0, "committed", 1), Entry("2", 1, "committed", 1), Entry("3", 2, "committed", 1)]
+    assert difference(source, copy).errant == ["2"]
+    assert [one.position for one in difference(copy, source).inside] == ["2"]

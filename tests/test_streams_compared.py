@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream_histories import Source as StreamSource
 from test_segments import rows_of
@@ -53,7 +53,7 @@ def a_row(
     number: int, place: int, outcome: str, content: int | None, ended: bool | None, commit: int | None
 ) -> dict[str, Any]:
     about = {
-        "offset": place,
+        "offset": max(0, place - number % 4 * 9),
         "origin": "1",
         "position": f"{number:020d}:0000000001",
         "outcome": outcome,
@@ -83,7 +83,8 @@ def two_logs(folder: Path, seed: int, most: int = HOW_MANY) -> tuple[StreamLog, 
         if begin <= place < upto and chance.random() > 0.15:
             theirs = chance.choice(outcomes) if chance.random() < 0.2 else outcome
             content = -number - 1 if chance.random() < (0.9 if apart else 0.05) else number
-            copy.append(a_row(number, place * 7, theirs, content, None if chance.random() < 0.1 else True, None))
+            ended = chance.choice((True, False)) if theirs == "corrupt" else None if chance.random() < 0.1 else True
+            copy.append(a_row(number, place * 7, theirs, content, ended, None))
         if begin <= place < upto and chance.random() < 0.05:
             copy.append(a_row(number + 10_000, place * 7 + 3, "committed", 5, True, None))
         if chance.random() < 0.05:
@@ -133,6 +134,12 @@ def test_lists_are_cut_and_counts_are_not(tmp_path: Path) -> None:
     assert (found.first, found.last, found.rows) == (f"{1:020d}:0000000001", f"{49:020d}:0000000001", sum(range(1, 50)))
 
 
+def test_a_start_does_not_hide_the_transaction_of_its_number(tmp_path: Path) -> None:
+    rows = [a_row(5, 0, "committed", 5, True, None), a_row(5, 10, "event", None, True, None)]
+    found = a_log(tmp_path, "a", rows, [], 1).rows_of("1", [rows[0]["position"]])
+    assert [row["outcome"] for row in found.values()] == ["committed"]
+
+
 def test_spark_says_the_same(tmp_path: Path, spark: SparkSession) -> None:
     said: Counter[str] = Counter()
     for seed in range(500, 503):
@@ -178,6 +185,7 @@ def test_transactions_put_together_by_spark_are_the_same(
         assert {each.name for each in folder.iterdir()} == {"segments", "transactions"}
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.one_of(st.integers(0, 5), st.integers(2**64 - 5, 2**64 - 1), st.integers(0, 2**64 - 1)))))
 def test_hashes_in_several_files_are_found(each: list[list[int]]) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:

@@ -132,7 +132,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "ragged": (INT, "of these, rows that cannot be read safely"),
         "content": (INT, "64-bit hash of what counts of it; equal on servers that hold the same"),
         "commit": (INT, "place in the order of commits, where the source tells it"),
-        "last": (INT, "first byte of its last record: the transactions of a log were committed in this order"),
+        "last": (INT, "first byte of its last record that is no repetition: transactions were committed in this order"),
         "started_at": (TIME, "its first message was begun"),
         "ended_at": (TIME, "its last message was closed"),
     },

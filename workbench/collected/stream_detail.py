@@ -102,7 +102,7 @@ class StreamDetail:
                         (at, records[at][0]["length"], tuple(of), records[at][0]["content"])
                         for at, of in numbers.items()
                     ]
-                    found.append((one.messages[-1].offset, places))
+                    found.append((one.last, places))
         yield from (places for _, places in sorted(found, key=lambda one: one[0]))
 
 

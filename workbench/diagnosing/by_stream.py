@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.stream_appliers import Applied, Behind, applied_of, behind_of
-from workbench.diagnosing.stream_parts import SegmentedLog, by_messages
+from workbench.diagnosing.stream_parts import SegmentedLog, behind_as_unknown, by_messages
 from workbench.diagnosing.stream_sources import StreamSource, source_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.rows import rows_where
@@ -28,8 +28,14 @@ from workbench.fleet.topology import Topology
 from workbench.model import Problem
 from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.rules.sending import NOTHING, SEND, SENT
-from workbench.rules.streams import ANYWHERE, LOST, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
-from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
+from workbench.rules.streams import (
+    ANYWHERE,
+    COPY_AHEAD,
+    LOST,
+    UNRELATED,
+    WHY_UNKNOWN,
+    Difference,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,11 +53,12 @@ VOID = (ROLLED_BACK, ABORTED)
 LISTED = 10_000
 """So many transactions of a kind are told one by one."""
 
-NO_SOURCE, OWN_ID, AHEAD = "no_source_named", "id_of_its_own", "ahead_of_source"
+NO_SOURCE, OWN_ID, AHEAD, LOST_THERE = "no_source_named", "id_of_its_own", "ahead_of_source", "source_lost_records"
 ERRANT_SAYS = {
     NO_SOURCE: "no other log has anything of it, and nothing tells which log is the source",
     OWN_ID: "no other log has anything of its server id",
     AHEAD: "the log of its source ends before it",
+    LOST_THERE: "no other log has it, and that of its source lost records where it would stand",
 }
 
 REFUSED = "refused"
@@ -147,12 +154,29 @@ class Streams:
             for name in self.logs
             if (source := self.source_for(name, origin)) and not self._of_a_copy_alone(origin)
         }
+        found |= {
+            key: behind_as_unknown(one, COPY_AHEAD, self.limit)
+            for key, one in found.items()
+            if one.first and self.may_be_past(*key)
+        }
         # Two logs that are not alike are that once, however they are held against each other.
         return {
             key: one
             for key, one in found.items()
             if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first
         }
+
+    def may_be_past(self, server: str, origin: str) -> bool:
+        """True if a copy goes on with what its source may have made: then it is past all that the source's log has before."""
+        ahead = {} if self.is_open(origin) else self._ahead(origin, [server])
+        if (server, origin) not in ahead:
+            return False
+        name = self.source_of(origin) or ""
+        source, last = self.logs[name], self.between(server, name, origin).last
+        until = source.sums[origin].until if origin in source.sums and not source.lost else None
+        ended = self.logs[server].rows_of(origin, [last])[last]["ended_at"] if last else None
+        # What ended before the last that the source's log has would be in that log, too.
+        return until is None or ended is None or bool(ended >= until)
 
     def between(self, source: str, copy: str, origin: str, known_to_two: bool = False) -> Compared:
         """What the log of one server lacks of that of another one; `known_to_two`: of what a second log has, too."""
@@ -188,6 +212,26 @@ class Streams:
                 most = max(told, key=lambda one: one.counts["alone"])
                 if most.counts["alone"]:
                     found[name, origin] = most.counts["alone"], most.difference.alone
+        return found
+
+    @cached_property
+    def lost_at_source(self) -> dict[tuple[str, str], list[str]]:
+        """(server, origin) -> what its log alone has, as far as it is listed, where the log of a known source lost records."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for origin in self.origins:
+            source = self.source_of(origin) or ""
+            if self.is_open(origin) or not (source in self.logs and self.logs[source].lost):
+                continue
+            for name in set(self._having(origin)) - {source}:
+                back = self.between(name, source, origin)
+                covers = back.shared.covers if back.shared else -1  # what follows is ahead of the source
+                lost = [at for at, place, why in back.difference.unknown if why == LOST and place <= covers]
+                mine, there = self.logs[name].rows_of(origin, lost), set(self.logs[source].rows_of(origin, lost))
+                for other in self.logs.keys() - {name, source}:
+                    rows = self.logs[other].rows_of(origin, lost)
+                    there |= {at for at, row in rows.items() if not _unlike(mine[at], row)}
+                if own := [at for at in lost if at not in there]:
+                    found[name, origin] = own
         return found
 
     @cached_property
@@ -398,12 +442,16 @@ def _having_all(streams: Streams, origin: str, both: Compared) -> list[str]:
 
 def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
     """What one log alone has, and nothing tells whether the others should."""
-    for (server, origin), (count, positions) in sorted(streams.errant.items()):
+    alone: list[tuple[str, str, str, int, Sequence[str]]] = []
+    for (server, origin), (count, some) in streams.errant.items():
+        ahead = streams.source_of(origin) != server
+        why = NO_SOURCE if streams.is_open(origin) else AHEAD if ahead else OWN_ID
+        alone.append((server, origin, why, count, some))
+    alone += [(*key, LOST_THERE, len(some), some) for key, some in streams.lost_at_source.items()]
+    for server, origin, why, count, positions in sorted(alone):
         found.totals["errant"] += count
         listed = positions[: max(0, limit - len(found.errant))]
         rows = streams.logs[server].rows_of(origin, listed)
-        ahead = streams.source_of(origin) != server
-        why = NO_SOURCE if streams.is_open(origin) else AHEAD if ahead else OWN_ID
         for position in listed:
             found.errant.append(
                 {
@@ -493,57 +541,6 @@ def _reason(to_send: Mapping[str, Any], anchor: str | None) -> dict[str, Any]:
     if to_send:
         return {"rule": "behind", "says": "transactions follow the last one that both have", "values": {}}
     return {"rule": "at_the_end", "says": "nothing follows the last transaction that both have", "values": {}}
-
-
-def verdicts_by_stream(case: Case, shown: Topology, position: str) -> list[Verdict]:
-    """The verdict of every server with a log, where any log holds the transaction."""
-    streams = Streams(case, shown, limit=1)
-    rows = streams.rows_at(position)
-    source = streams.source_of(shown.system.origin_of(position))
-    if not any(rows.values()) or source is None:
-        return []
-    return [Verdict(name, None, *_verdict(streams, source, name, rows)) for name in sorted(rows)]
-
-
-def _verdict(streams: Streams, source: str, name: str, rows: Mapping[str, Row | None]) -> tuple[str, str, str]:
-    """(verdict, rule, what the rule says) of one transaction at one server; `rows` are its own in each log."""
-    row, theirs = rows[name], rows[source]
-    if row is not None and row["outcome"] == COMMITTED:
-        return PRESENT, "log_shows", EVIDENT["log_shows"]
-    if theirs is None or theirs["outcome"] != COMMITTED or name == source:
-        if row is None:
-            return UNKNOWN, "not_at_source", "its source does not show it as a commit"
-        return UNKNOWN, str(row["outcome"]), SAYS.get(row["why"] or "", str(row["outcome"]))
-    one = streams.between(source, name, theirs["origin"])
-    if one.shared is None:
-        why = UNRELATED if one.difference.unrelated else NOTHING_SHARED
-        return UNKNOWN, why, WHY_UNKNOWN[why]
-    place = theirs[streams.logs[source].order]
-    told = judged(place, row["outcome"] if row else None, one.shared, bool(streams.logs[name].lost))
-    if told == "inside":
-        rule = IN_PART if row else LACKS
-        return MISSING, rule, EVIDENT[rule]
-    return (PENDING, "not_covered", NOT_COVERED) if told == "behind" else (UNKNOWN, told, WHY_UNKNOWN[told])
-
-
-def would_send(streams: Streams, position: str, consumer: str) -> Iterator[tuple[str, bool, str]]:
-    """Each other log: its server, whether it would send the transaction now, and why."""
-    rows = streams.rows_at(position)
-    for name, row in sorted(rows.items()):
-        if name == consumer or consumer not in streams.logs:
-            continue
-        if row is None or row["outcome"] != COMMITTED:
-            yield name, False, "its log does not hold it as a commit"
-            continue
-        verdict, _, _ = _verdict(streams, name, consumer, rows)
-        yield name, verdict == PENDING, _SENDS.get(verdict, "nothing tells whether the consumer has it")
-
-
-_SENDS = {
-    PENDING: "it follows the last transaction that both have",
-    MISSING: "the consumer is past it: a replica asks for later commits only",
-    PRESENT: "the consumer has it",
-}
 
 
 def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:

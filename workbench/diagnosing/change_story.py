@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.diagnosing.by_entry import names_of, pulls, verdicts_by_entry
-from workbench.diagnosing.by_stream import Streams, verdicts_by_stream, would_send
+from workbench.diagnosing.by_stream import Streams
 from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.diagnosis import case_at, logs_of, session_in
+from workbench.diagnosing.stream_verdicts import verdicts_by_stream, would_send
 from workbench.diagnosing.tier_stories import placed, verdicts_by_tier, would_give
 from workbench.diagnosing.verdicts import verdicts_on
 from workbench.engine.logs import StoredLog

@@ -114,7 +114,8 @@ KEYS: Mapping[str, str] = {
     "errant[].operation": "what it did; null: no rows",
     "errant[].target": "to which tables",
     "errant[].why": "no_source_named: nothing tells which log is the source; id_of_its_own: no other log has anything of its "
-    "id; ahead_of_source: the log of its source ends before it",
+    "id; ahead_of_source: the log of its source ends before it; source_lost_records: the log of its source lost records where it "
+    "would stand",
     "errant[].says": "the same in words",
     "stranded": "changes that one server holds and that no session will deliver",
     "stranded[].log_only": "true: the data of the server are gone, only its log of before still has the change",

@@ -6,6 +6,12 @@ A number alone proves nothing: every server has the id 1 that was not told other
     source  104/1 104/2 104/3     copy  another 104/1     two transactions under one number: a conflict
     source  104/1 x 104/2 104/3   copy  x 104/2 104/3     the log of the copy may begin behind 104/1: unknown
     source  104/1 x 104/2 104/3   copy  104/1 104/2       the copy is past x, and will not be sent it
+    source  y 104/1 x 104/2       copy  y x               the copy is past 104/1: 104 cannot arrive whole, and is missing
+    source  104/1 x 104/2         copy  x                 the log of the copy may begin behind 104/1: unknown
+    source  y 104/1 x 104/2       copy  y (lost) x        104/1 may be what the copy lost: unknown
+
+The last three need a log that got message after message: one with a transaction in part, or with others between its messages.
+A server that applies whole transactions has the messages of each together, and 104 reaches it behind x.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared
 from workbench.rules.segments import ABORTED, COMMITTED, INCOMPLETE, UNFINISHED
-from workbench.rules.streams import BEGINS_LATER
+from workbench.rules.streams import BEGINS_LATER, LOST, Lack
 
 IN_PART = frozenset({UNFINISHED, ABORTED, INCOMPLETE})
 
@@ -44,8 +50,10 @@ class SegmentedLog:
     def messages(self, origin: str, positions: Iterable[str]) -> dict[str, Messages]:
         """Position -> what the log has of these transactions, without messages that do not fit their checksum."""
         wanted = pa.array(sorted(set(positions)), pa.string())
+        if not wanted:
+            return {}
         where = (pc.field("origin") == origin) & pc.field("position").isin(wanted)
-        where &= pc.field("sound").is_null() | pc.field("sound")
+        where &= (pc.field("sound").is_null() | pc.field("sound")) & pc.field("event").is_null()
         rows = rows_where(self.segments, ["position", "offset", "content", "segment"], where).to_pylist()
         found: dict[str, Messages] = {}
         for row in rows:
@@ -53,6 +61,13 @@ class SegmentedLog:
             numbered = before.numbered and row["segment"] is not None
             found[row["position"]] = Messages({row["content"]: row["offset"], **before.places}, numbered)
         return found
+
+    def begun(self, origin: str, lacks: Iterable[Lack], after: int, before: int) -> set[str]:
+        """Which of these transactions the log has from before a place on, and to behind another one."""
+        wanted = {lack.position for lack in lacks}
+        where = (pc.field("origin") == origin) & (pc.field("offset") < before) & (pc.field("last") > after)
+        rows = rows_where(self.log.parts, ["position"], where) if wanted else None
+        return set() if rows is None else wanted.intersection(rows["position"].to_pylist())
 
     def first_message(self, origin: str) -> tuple[str, int] | None:
         """The position and the hash of the first message that the log has of an origin."""
@@ -69,30 +84,47 @@ def by_messages(found: Compared, source: SegmentedLog, copy: SegmentedLog, origi
     parts = {lack.position for lack in (*one.inside, *one.behind) if lack.outcome in IN_PART}
     unended = source.log.ended_so(origin, IN_PART, limit)
     whole = {at for at, row in copy.log.rows_of(origin, unended).items() if row["outcome"] == COMMITTED}
-    if found.shared is None or not parts | whole | one.undecided.keys():
+    late = [lack for lack in one.behind if lack.outcome is None]
+    if found.shared is None or not (parts or whole or one.undecided or late):
         return found
     theirs, mine = (log.messages(origin, parts | whole | one.undecided.keys()) for log in (source, copy))
     apart = {at for at in parts if _differ(mine.get(at), theirs.get(at))}
     apart |= {at for at in whole if _differ(theirs.get(at), mine.get(at))}
     if source.log.by_commit:
-        return _moved(found, apart, set(), set()) if apart else found
+        return _moved(found, apart, {}, set()) if apart else found
     covers = max([found.shared.covers, *_reached(one.undecided.keys() - apart, theirs, mine)])
-    begins = _beginning(source, copy, origin)
-    cut, never = set[str](), set[str]()
+    shared = replace(found.shared, covers=covers)
+    by_piece = bool(parts or one.undecided) or copy.log.interleaved(origin)
+    begun = source.begun(origin, late, found.shared.covers, covers) if by_piece else set()
+    theirs, mine = theirs | source.messages(origin, begun), mine | dict.fromkeys(begun, Messages({}, True))
+    begins = _beginning(source, copy, origin) if parts or begun else None
+    if begins is None:
+        begins = shared.begins if shared.begins >= 0 else covers
+    unknown, never = dict[str, str](), set[str]()
     for lack in (*one.inside, *one.behind):
-        lacks = _lacks(theirs.get(lack.position), mine.get(lack.position))
-        gone = [place for place in lacks if place < covers]
+        gone = [place for place in _lacks(theirs.get(lack.position), mine.get(lack.position)) if place < covers]
         if lack.position in apart or not gone:
             continue
         # What the log of a copy may have had before it begins is not known; what it is past will not come.
-        if begins is not None and max(gone) < begins:
-            cut.add(lack.position)
+        if max(gone) < begins:
+            unknown[lack.position] = BEGINS_LATER
+        elif lack in one.behind and any(low < place < high for place in gone for low, high in shared.gaps):
+            unknown[lack.position] = LOST
         elif lack in one.behind:
             never.add(lack.position)
-    never |= {lack.position for lack in one.behind if lack.outcome is None and lack.place < covers}
-    if not (apart or cut or never) and covers == found.shared.covers:
+    if not (apart or unknown or never) and covers == found.shared.covers:
         return found
-    return _moved(replace(found, shared=replace(found.shared, covers=covers)), apart, cut, never)
+    return _moved(replace(found, shared=shared), apart, unknown, never)
+
+
+def behind_as_unknown(found: Compared, why: str, limit: int) -> Compared:
+    """The same, with all that was taken for coming as unknown."""
+    one, counts = found.difference, found.counts.copy()
+    unknown = sorted([*one.unknown, *((lack.position, lack.place, why) for lack in one.behind)], key=lambda row: row[1])
+    counts["unknown"] += counts["behind"]
+    counts["behind"] = 0
+    made = replace(one, behind=[], unknown=unknown[:limit])
+    return replace(found, difference=made, counts=counts, first=None, last=None, bytes=0, rows=0)
 
 
 def _reached(positions: Iterable[str], theirs: Mapping[str, Messages], mine: Mapping[str, Messages]) -> Iterator[int]:
@@ -123,17 +155,18 @@ def _lacks(whole: Messages | None, part: Messages | None) -> list[int]:
     return [place for content, place in whole.places.items() if content not in part.places]
 
 
-def _moved(found: Compared, apart: set[str], cut: set[str], never: set[str]) -> Compared:
-    """The same, some of it as conflicts, some as unknown, and some that was taken for coming as missing."""
+def _moved(found: Compared, apart: set[str], why: Mapping[str, str], never: set[str]) -> Compared:
+    """The same, some of it as conflicts, some as unknown (`why`), and some that was taken for coming as missing."""
     one, counts = found.difference, found.counts.copy()
-    out = apart | cut
+    out = apart | why.keys()
     passed = [lack for lack in one.behind if lack.position in never - out]
     inside = sorted(
         [*(lack for lack in one.inside if lack.position not in out), *passed],
         key=lambda lack: (lack.place, lack.position),
     )
     behind = [lack for lack in one.behind if lack.position not in out | never]
-    unknown = [(lack.position, lack.place, BEGINS_LATER) for lack in (*one.inside, *one.behind) if lack.position in cut]
+    lacks = [lack for lack in (*one.inside, *one.behind) if lack.position in why]
+    unknown = [(lack.position, lack.place, why[lack.position]) for lack in lacks]
     conflicts = [*one.conflicts, *sorted(apart - set(one.conflicts))]
     made = replace(
         one,

@@ -255,7 +255,7 @@ def of_one(
         first = records[one.messages[0].offset][0]
         yield _row(
             first,
-            one.messages[-1].offset,
+            one.last,
             {message.offset: records[message.offset] for message in one.messages},
             outcome=one.outcome,
             why=one.why,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from workbench.engine.reading import Part, stream_part
 from workbench.engine.rows import rows_where
-from workbench.rules.segments import ABORTED, COMMITTED, EVENT, REPEATED, ROLLED_BACK
+from workbench.rules.segments import ABORTED, COMMITTED, CORRUPT, EVENT, REPEATED, ROLLED_BACK
 from workbench.rules.streams import Entry
-from workbench.tables import SCHEMAS, SOURCE, joined
+from workbench.tables import SCHEMAS, SOURCE, Numbers, joined
 
 BIG_MESSAGES, BIG_BYTES, BIG_ROWS = 16, 16 << 20, 100_000
 """From so many messages, bytes or rows on a transaction is big: it fills at least a dozen messages of the usual limit."""
@@ -85,20 +85,24 @@ class StreamLog:
     def entries(self, origin: str) -> list[Entry]:
         """Its transactions of one origin, as they are compared. What was delivered again is left out."""
         place, found = self.order, []
-        for batch in self._batches(["origin", "position", place, "outcome", "content", "ended"]):
+        wanted = dict.fromkeys(["origin", "position", "outcome", "content", "ended", place, self.begin])
+        for batch in self._batches([*wanted]):
             rows = batch.filter(pc.and_(pc.equal(batch["origin"], origin), pc.not_equal(batch["outcome"], REPEATED)))
             # A filtered copy leaves out statements, and says no more which message is the last: its contents differ.
             content = pc.if_else(rows["ended"].is_null(), None, rows["content"])
-            columns = rows["position"], rows[place], rows["outcome"], content, rows["content"]
-            lists = [column.to_pylist() for column in columns]
-            found += [Entry(a, b if b is not None else 0, c, d, e) for a, b, c, d, e in zip(*lists, strict=True)]
+            columns = rows["position"], rows[place], rows["outcome"], content, rows["content"], rows["ended"]
+            lists = [column.to_pylist() for column in (*columns, rows[self.begin])]
+            found += [
+                Entry(a, b or 0, c, d, e, c == CORRUPT and f is False, g or 0)
+                for a, b, c, d, e, f, g in zip(*lists, strict=True)
+            ]
         return found
 
     def rows_of(self, origin: str, positions: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Position -> the whole row of these transactions; of a number used twice the last one."""
+        """Position -> the whole row of these transactions; of a number used twice the last one, a start only if alone."""
         where = (pc.field("origin") == origin) & pc.field("position").isin(pa.array(list(positions), pa.string()))
         rows = rows_where(self.parts, _COLUMNS, where).to_pylist() if positions else []
-        return {row["position"]: row for row in sorted(rows, key=lambda row: row["last"])}
+        return {row["position"]: row for row in sorted(rows, key=lambda row: (row["outcome"] != EVENT, row["last"]))}
 
     def odd(self, limit: int) -> list[dict[str, Any]]:
         """The transactions that are no plain commits, the first ones up to the limit, and the biggest ones."""
@@ -112,6 +116,15 @@ class StreamLog:
         """The biggest transactions, those that are big at all, the biggest first; `held` is how many ended while it was open."""
         big = (pc.field("messages") >= BIG_MESSAGES) | (pc.field("bytes") >= BIG_BYTES) | (pc.field("seen") >= BIG_ROWS)
         rows = self._first(big & (pc.field("outcome") != EVENT), "bytes", BIGGEST, "descending")
+        return [row | {"held": int(count)} for row, count in zip(rows, self._held(rows), strict=True)]
+
+    def interleaved(self, origin: str) -> bool:
+        """True if others ended between the messages of a transaction, of the biggest ones that have several."""
+        several = (pc.field("messages") > 1) & (pc.field("origin") == origin)
+        return bool(self._held(self._first(several, "bytes", BIGGEST, "descending")).any())
+
+    def _held(self, rows: Sequence[Mapping[str, Any]]) -> Numbers:
+        """How many transactions ended while each of these was open."""
         held = np.zeros(len(rows), np.int64)
         # An exported table stands in the order of numbers: there only the times tell what came in between.
         begin, end = ("started_at", "ended_at") if self.by_commit else ("offset", "last")
@@ -119,12 +132,17 @@ class StreamLog:
         for batch in self._batches([end]) if rows else ():
             ends = pc.fill_null(batch[end].cast(pa.int64()), 0).to_numpy()
             held += np.array([np.count_nonzero((ends > low) & (ends < high)) for low, high in spans])
-        return [row | {"held": int(count)} for row, count in zip(rows, held, strict=True)]
+        return held
 
     @property
     def order(self) -> str:
         """The column that tells the order of commits."""
         return "commit" if self.by_commit else "last"
+
+    @property
+    def begin(self) -> str:
+        """The column that tells where the first message of a transaction stands in this order."""
+        return "commit" if self.by_commit else "offset"
 
     def commits(self, after: int = -1, upto: int | None = None, origin: str | None = None) -> Iterator[dict[str, Any]]:
         """What was committed behind a place, up to another; of one origin if named. In no order."""

@@ -16,16 +16,29 @@ import pyarrow.compute as pc
 
 from workbench.engine.reading import opened, stream_part
 from workbench.engine.streams import StreamLog
-from workbench.rules.segments import COMMITTED, CONFLICT, CORRUPT, INCOMPLETE, OUTCOMES, REPEATED, ROLLED_BACK, UNKNOWN
+from workbench.rules.segments import (
+    COMMITTED,
+    CONFLICT,
+    CORRUPT,
+    EVENT,
+    INCOMPLETE,
+    OUTCOMES,
+    REPEATED,
+    ROLLED_BACK,
+    UNKNOWN,
+)
 from workbench.rules.streams import (
     ANYWHERE,
     BEGINS_LATER,
+    BELOW_ALL,
     DAMAGED,
     LOST,
     NOT_HERE_YET,
     NOT_READ,
     NOTHING_SHARED,
     SETTLED,
+    SOURCE_UNCLEAR,
+    UNCLEAR,
     UNRELATED,
     Difference,
     Lack,
@@ -46,6 +59,7 @@ _WORDS = (
     BEGINS_LATER,
     DAMAGED,
     NOT_READ,
+    SOURCE_UNCLEAR,
     NOTHING_SHARED,
     UNRELATED,
     "undecided",
@@ -54,7 +68,7 @@ _WORDS = (
     "alone",
 )
 _WORD = {word: number for number, word in enumerate(_WORDS)}
-_UNTOLD = frozenset({LOST, BEGINS_LATER, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED})
+_UNTOLD = frozenset({LOST, BEGINS_LATER, DAMAGED, NOT_READ, SOURCE_UNCLEAR, NOTHING_SHARED, UNRELATED})
 
 
 @dataclass
@@ -83,31 +97,41 @@ Cut = tuple[str, str | None]
 
 @dataclass
 class _Rows:
-    """Transactions of one log, one for each position, by `number`: which of `names` it is."""
+    """Transactions of one log, one for each position, by `number`: twice that of its name in `names`, and one more for a start.
+
+    ends  which of them show where they ended: `workbench.rules.streams.Entry.ends`
+    """
 
     names: pa.StringArray
     number: Numbers
+    begin: Numbers
     place: Numbers
     outcome: Numbers
     content: Numbers
     comparable: np.ndarray
+    ends: np.ndarray
     bytes: Numbers
     kept: Numbers
 
 
 _COLUMNS = ["position", "outcome", "content", "ended", "bytes", "kept"]
+_PLACES = ["begin", "place"]
 
 
 def _read(logs: Sequence[StreamLog], origin: str, cut: Cut) -> list[_Rows]:
     """Those of an origin within a cut, of each log; equal positions have equal numbers."""
     tables = []
     for log in logs:
-        place = log.order
+        places = [log.begin, log.order]
         where = (pc.field("origin") == origin) & (pc.field("position") >= cut[0]) & (pc.field("outcome") != REPEATED)
         where = where if cut[1] is None else where & (pc.field("position") < cut[1])
-        batches = [batch for part in log.parts for batch in stream_part(part["path"], [*_COLUMNS, place], where)]
+        batches = [
+            batch
+            for part in log.parts
+            for batch in stream_part(part["path"], [*_COLUMNS, *dict.fromkeys(places)], where)
+        ]
         rows = pa.Table.from_batches(batches) if batches else None
-        tables.append(None if rows is None else rows.rename_columns([*_COLUMNS, "place"]))
+        tables.append(None if rows is None else rows.select([*_COLUMNS, *places]).rename_columns([*_COLUMNS, *_PLACES]))
     texts = [rows["position"].cast(pa.string()) for rows in tables if rows is not None]
     coded = pa.chunked_array([chunk for one in texts for chunk in one.chunks], pa.string()).combine_chunks()
     coded = coded.dictionary_encode()
@@ -122,16 +146,21 @@ def _read(logs: Sequence[StreamLog], origin: str, cut: Cut) -> list[_Rows]:
 def _rows(names: pa.StringArray, number: Numbers, rows: pa.Table | None) -> _Rows:
     if rows is None:
         nothing: Numbers = np.array([], np.int64)
-        return _Rows(names, nothing, nothing, nothing, nothing, nothing.astype(bool), nothing, nothing)
-    places = pc.fill_null(rows["place"], 0).to_numpy()
+        never = nothing.astype(bool)
+        return _Rows(names, nothing, nothing, nothing, nothing, nothing, never, never, nothing, nothing)
+    begins, places = (pc.fill_null(rows[name], 0).to_numpy() for name in _PLACES)
+    outcome = rows["outcome"].cast(pa.string()).combine_chunks().dictionary_encode()
+    codes = np.array([_CODE[word] for word in outcome.dictionary.to_pylist()], np.int64)[np.asarray(outcome.indices)]
+    number = 2 * number + (codes == _CODE[EVENT])
     # Of a position that was used twice the last one counts, as in the rule.
     order = np.lexsort((places, number))
     order = order[np.append(number[order][1:] != number[order][:-1], True)]
-    outcome = rows["outcome"].cast(pa.string()).combine_chunks().dictionary_encode()
-    codes = np.array([_CODE[word] for word in outcome.dictionary.to_pylist()], np.int64)[np.asarray(outcome.indices)]
+    cut = (codes == _CODE[CORRUPT]) & np.asarray(pc.fill_null(pc.invert(rows["ended"]), False))
+    ends = ~np.isin(codes, [_CODE[word] for word in NOT_HERE_YET]) & ~cut
     comparable = np.asarray(pc.and_(rows["ended"].is_valid(), rows["content"].is_valid()))
     content = pc.fill_null(rows["content"], 0).to_numpy()
-    columns = [number, places, codes, content, comparable, rows["bytes"].to_numpy(), rows["kept"].to_numpy()]
+    sizes = rows["bytes"].to_numpy(), rows["kept"].to_numpy()
+    columns = [number, begins, places, codes, content, comparable, ends, *sizes]
     return _Rows(names, *(np.asarray(column)[order] for column in columns))
 
 
@@ -161,12 +190,13 @@ class _Reach:
         self.lost = np.array(sorted(lost), np.int64)
         self.any = False
         self.alike = self.unlike = 0
-        self.begins, self.covers, self.ended = np.iinfo(np.int64).max, -1, -1
+        self.begins = self.goes_beyond = np.iinfo(np.int64).max
+        self.covers = self.ended = -1
         self.last: str | None = None
         self.ends = (np.iinfo(np.int64).max, -1)
         most = np.iinfo(np.int64).max
         count = len(self.lost)
-        self.before, self.low = np.full(count, -1), np.full(count, -1)
+        self.before, self.low = np.full(count, -1), np.where(self.lost == ANYWHERE, ANYWHERE, BELOW_ALL)
         self.behind, self.high = np.full(count, most), np.full(count, most)
 
     def add(self, source: _Rows, copy: _Rows) -> None:
@@ -181,26 +211,40 @@ class _Reach:
         same = source.content[here] == copy.content[there]
         self.alike, self.unlike = self.alike + int((whole & same).sum()), self.unlike + int((whole & ~same).sum())
         self.begins = min(self.begins, int(theirs.min()))
-        self.ends = min(self.ends[0], int(mine.min())), max(self.ends[1], int(mine.max()))
-        settled = np.isin(copy.outcome[there], [_CODE[one] for one in SETTLED])
+        if copy.ends[there].any():
+            self.goes_beyond = min(self.goes_beyond, int(theirs[copy.ends[there]].min()))
+        first = np.where(source.outcome[here] == _CODE[COMMITTED], copy.begin[there], mine)
+        self.ends = min(self.ends[0], int(first.min())), max(self.ends[1], int(mine.max()))
+        settled = np.isin(copy.outcome[there], [_CODE[one] for one in SETTLED]) & copy.ends[there]
         if settled.any():
             top = int(np.argmax(np.where(settled, theirs, -1)))
             if theirs[top] > self.covers:
-                self.covers, self.last = int(theirs[top]), source.names[int(source.number[here][top])].as_py()
+                self.covers, self.last = int(theirs[top]), source.names[int(source.number[here][top]) // 2].as_py()
         order = np.argsort(mine, kind="stable")
         theirs, mine = theirs[order], mine[order]
         self.ended = max(self.ended, int(mine[-1]))
-        at = np.searchsorted(mine, self.lost, "right")
-        before, behind = at > 0, (at < len(mine)) & (self.lost != ANYWHERE)
-        nearer = before & (mine[np.maximum(at - 1, 0)] > self.before)
-        self.before[nearer], self.low[nearer] = mine[at[nearer] - 1], theirs[at[nearer] - 1]
-        nearer = behind & (mine[np.minimum(at, len(mine) - 1)] < self.behind)
-        self.behind[nearer], self.high[nearer] = mine[at[nearer]], theirs[at[nearer]]
+        low, high = copy.ends[there][order], source.ends[here][order]
+        if low.any():
+            at = np.searchsorted(mine[low], self.lost, "right")
+            nearer = (at > 0) & (mine[low][np.maximum(at - 1, 0)] > self.before)
+            self.before[nearer], self.low[nearer] = mine[low][at[nearer] - 1], theirs[low][at[nearer] - 1]
+        if high.any():
+            at = np.searchsorted(mine[high], self.lost, "right")
+            behind = (at < high.sum()) & (self.lost != ANYWHERE)
+            nearer = behind & (mine[high][np.minimum(at, high.sum() - 1)] < self.behind)
+            self.behind[nearer], self.high[nearer] = mine[high][at[nearer]], theirs[high][at[nearer]]
 
     @property
     def unrelated(self) -> bool:
         """Most commits that bear one number in both are not the same."""
         return self.unlike > self.alike
+
+    @property
+    def first(self) -> int:
+        """`Shared.begins`."""
+        if self.covers >= 0:
+            return self.begins
+        return self.goes_beyond if self.goes_beyond < np.iinfo(np.int64).max else -1
 
     @property
     def shared(self) -> Shared | None:
@@ -211,7 +255,7 @@ class _Reach:
             (low, float("inf") if high == most else high) for low, high in zip(low.tolist(), high.tolist(), strict=True)
         }
         return (
-            Shared(self.begins, self.covers, self.last, tuple(sorted(gaps)), self.ends)
+            Shared(self.first, self.covers, self.last, tuple(sorted(gaps)), self.ends)
             if self.any and not self.unrelated
             else None
         )
@@ -293,11 +337,13 @@ def _judge(
             (~absent & undecided & behind, "behind"),
             (~absent, "inside"),
             (gap, LOST),
+            (source.place < reach.first, BEGINS_LATER),
             (behind, "behind"),
-            (source.place < reach.begins, BEGINS_LATER),
         ]
         said = np.select([lack & which for which, _ in rules], [_WORD[word] for _, word in rules], 0)
         said = np.where(lack & (said == 0), _WORD["inside"], said)
+        unclear = np.isin(source.outcome, [_CODE[one] for one in UNCLEAR])
+        said = np.where(unclear & absent, _WORD[SOURCE_UNCLEAR], said)
         if known is not None:
             lacked = np.isin(said, [_WORD["inside"], _WORD["behind"]])
             said = np.where(lacked & ~np.isin(source.number, known), _WORD["alone"], said)
@@ -345,7 +391,7 @@ class _Found:
 
     @staticmethod
     def _told(of: _Rows, which: Numbers, outcome: Numbers) -> list[tuple[int, str, int]]:
-        names = of.names.take(pa.array(of.number[which])).to_pylist()
+        names = of.names.take(pa.array(of.number[which] // 2)).to_pylist()
         return list(zip(of.place[which].tolist(), names, outcome[which].tolist(), strict=True))
 
     def _lacks(self, word: str) -> list[Lack]:

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 
 from workbench.engine.streams import StreamLog
 from workbench.model import Problem
-from workbench.rules.segments import COMMITTED, CONFLICT, CORRUPT, INCOMPLETE, REPEATED, ROLLED_BACK, UNKNOWN
+from workbench.rules.segments import COMMITTED, CONFLICT, CORRUPT, EVENT, INCOMPLETE, REPEATED, ROLLED_BACK, UNKNOWN
 from workbench.rules.streams import (
     ANYWHERE,
     BEGINS_LATER,
+    BELOW_ALL,
     DAMAGED,
     LOST,
     NOT_HERE_YET,
     NOT_READ,
     NOTHING_SHARED,
     SETTLED,
+    SOURCE_UNCLEAR,
+    UNCLEAR,
     UNRELATED,
 )
 
@@ -48,14 +51,15 @@ _SAID = (
     f"then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last "
     f"and not exists(holes, x -> x.low < c.place and c.place < x.high), 'errant', null) "
     f"when coalesce({_UNLIKE}, false) then 'conflicts' "
+    f"when begins is not null and c.outcome is null and s.outcome in ({_listed(UNCLEAR)}) then '{SOURCE_UNCLEAR}' "
     f"when s.outcome != '{COMMITTED}' or coalesce(c.outcome = '{COMMITTED}', false) then null "
     f"when begins is null then '{NOTHING_SHARED}' "
     f"when c.outcome = '{CORRUPT}' then '{DAMAGED}' when c.outcome = '{UNKNOWN}' then '{NOT_READ}' "
     f"when c.outcome is not null and lost and (c.outcome = '{INCOMPLETE}' or s.place < covers or c.place < last_lost) "
     f"then '{LOST}' "
     f"when c.outcome in ({_listed(NOT_HERE_YET)}) and s.place > covers then 'behind' "
-    f"when c.outcome is not null then 'inside' when {_IN_GAP} then '{LOST}' when s.place > covers then 'behind' "
-    f"when s.place < begins then '{BEGINS_LATER}' else 'inside' end"
+    f"when c.outcome is not null then 'inside' when {_IN_GAP} then '{LOST}' "
+    f"when s.place < begins then '{BEGINS_LATER}' when s.place > covers then 'behind' else 'inside' end"
 )
 
 
@@ -72,19 +76,25 @@ def counted(
     from workbench.engine.evidence import cause_of
 
     theirs, mine = (_one_each(spark, log, origin).alias(name) for log, name in ((source, "s"), (copy, "c")))
-    both = theirs.join(mine, "position").select(
+    both = theirs.join(mine, ["position", "event"]).select(
         F.col("s.place").alias("there"),
         F.col("c.place").alias("here"),
         F.col("c.outcome").alias("outcome"),
+        F.col("c.whole").alias("here_whole"),
+        F.col("s.whole").alias("there_whole"),
+        F.expr(f"if(s.outcome = '{COMMITTED}', c.begin, c.place)").alias("here_begin"),
         F.expr(f"if(s.outcome = '{COMMITTED}' and c.outcome = '{COMMITTED}', s.content = c.content, null)").alias(
             "same"
         ),
     )
-    settled = F.when(F.col("outcome").isin(*SETTLED), F.col("there"))
+    settled = F.when(F.col("outcome").isin(*SETTLED) & F.col("here_whole"), F.col("there"))
+    goes_beyond = F.coalesce(F.min(F.when(F.col("here_whole"), F.col("there"))), F.lit(-1))
     reach = both.agg(
-        F.min("there").alias("begins"),
+        F.when(F.max(settled).isNull() & F.min("there").isNotNull(), goes_beyond)
+        .otherwise(F.min("there"))
+        .alias("begins"),
         F.coalesce(F.max(settled), F.lit(-1)).alias("covers"),
-        F.struct(F.min("here").alias("first"), F.max("here").alias("last")).alias("ends"),
+        F.struct(F.min("here_begin").alias("first"), F.max("here").alias("last")).alias("ends"),
         (F.count_if(~F.col("same")) > F.count_if("same")).alias("unrelated"),
     )
 
@@ -97,9 +107,12 @@ def counted(
             .groupBy("place")
             .agg(
                 F.max(of).alias("ended"),
-                F.expr(f"coalesce(max_by({other}, {of}) filter (where {of} <= place), -1)").alias("low"),
                 F.expr(
-                    f"coalesce(min_by({other}, {of}) filter (where {of} > place and place != {ANYWHERE}), "
+                    f"coalesce(max_by({other}, {of}) filter (where {of}_whole and {of} <= place), "
+                    f"if(place = {ANYWHERE}, {ANYWHERE}, {BELOW_ALL}))"
+                ).alias("low"),
+                F.expr(
+                    f"coalesce(min_by({other}, {of}) filter (where {other}_whole and {of} > place and place != {ANYWHERE}), "
                     "9223372036854775807)"
                 ).alias("high"),
             )
@@ -109,7 +122,7 @@ def counted(
         return nearest.agg(F.collect_set(counts).alias(name))
 
     whole = (
-        theirs.join(mine, F.col("s.position") == F.col("c.position"), "full")
+        theirs.join(mine, F.expr("s.position = c.position and s.event = c.event"), "full")
         .crossJoin(F.broadcast(reach))
         .crossJoin(F.broadcast(gaps("gaps", copy.lost, "here", "there")))
         .crossJoin(F.broadcast(gaps("holes", source.lost, "there", "here")))
@@ -121,9 +134,9 @@ def counted(
     )
     said = F.expr(_SAID)
     if others is not None:
-        known = mine.select("position")
+        known = mine.where("not event").select("position")
         for log in others:
-            there = theirs.join(_one_each(spark, log, origin).alias("c"), "position")
+            there = theirs.join(_one_each(spark, log, origin).alias("c"), ["position", "event"])
             known = known.union(there.where(_ALIKE).select("position"))
         known = known.distinct().select(F.col("position").alias("elsewhere"))
         whole = whole.join(known, F.col("s.position") == F.col("elsewhere"), "left")
@@ -141,14 +154,19 @@ def _one_each(spark: SparkSession, log: StreamLog, origin: str) -> DataFrame:
 
     from workbench.engine.evidence import read_table
 
-    place = F.coalesce(F.col(log.order), F.lit(0)).alias("place")
+    begin, place = (
+        F.coalesce(F.col(column), F.lit(0)).alias(name) for column, name in ((log.begin, "begin"), (log.order, "place"))
+    )
     content = F.when(F.col("ended").isNotNull(), F.col("content")).alias("content")
     rows = read_table(spark, "transactions", [part["path"] for part in log.parts])
     mine = rows.where((F.col("origin") == origin) & (F.col("outcome") != REPEATED))
-    last = F.max_by(F.struct("place", "outcome", "content", "hash"), "place").alias("one")
+    event = F.expr(f"outcome = '{EVENT}'").alias("event")
+    cut = f"outcome = '{CORRUPT}' and not coalesce(ended, true)"
+    whole = F.expr(f"outcome not in ({_listed(NOT_HERE_YET)}) and not ({cut})").alias("whole")
+    last = F.max_by(F.struct("place", "outcome", "content", "hash", "whole", "begin"), "place").alias("one")
     return (
-        mine.select("position", place, "outcome", content, F.col("content").alias("hash"))
-        .groupBy("position")
+        mine.select("position", event, begin, place, "outcome", content, F.col("content").alias("hash"), whole)
+        .groupBy("position", "event")
         .agg(last)
-        .select("position", "one.*")
+        .select("position", "event", "one.*")
     )

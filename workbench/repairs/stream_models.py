@@ -19,6 +19,8 @@ def only_there(streams: Streams) -> Iterator[tuple[str, str, str]]:
     """Server, origin and position of what only the log of that server has, wherever it stands there."""
     for (server, origin), (_, positions) in streams.errant.items():
         yield from ((server, origin, position) for position in positions)
+    for (server, origin), positions in streams.lost_at_source.items():
+        yield from ((server, origin, position) for position in positions)
     for server, origin in streams.differences:
         source = streams.source_of(origin)
         if source is not None and source != server and not streams.is_open(origin):

@@ -158,6 +158,11 @@ class Transaction:
         """How often its server had started before it."""
         return self.messages[0].life
 
+    @property
+    def last(self) -> int:
+        """Where it ended, before anything of it was delivered again: 1 of 2, 2 of 2, 1 of 2 ended with the second record."""
+        return max({(one.number, one.content, one.sound): one.offset for one in reversed(self.messages)}.values())
+
 
 def transactions(messages: Iterable[Message], stream: Stream) -> list[Transaction]:
     """What the messages with one number of one server make, in the order of the stream.

@@ -30,14 +30,22 @@ SETTLED = frozenset({COMMITTED, ROLLED_BACK, EVENT, INCOMPLETE, CORRUPT, CONFLIC
 ANYWHERE = -1
 """A place at which records were lost, where a log tells the order of commits by numbers: what was lost has none."""
 
+BELOW_ALL = -2
+"""Where a gap begins that follows nothing of what both logs have."""
+
 NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 
-BEGINS_LATER, LOST, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED = (
+UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
+"""Outcomes in the log of a source that leave open whether it committed."""
+
+BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARED, UNRELATED = (
     *(
         "copy_begins_later",
         "copy_lost_records",
         "copy_is_damaged",
         "copy_not_understood",
+        "source_unclear",
+        "copy_is_ahead",
         "nothing_shared",
         "unrelated",
     ),
@@ -47,9 +55,15 @@ WHY_UNKNOWN = {
     LOST: "records of its log were lost just where this transaction would stand",
     DAMAGED: "it has the transaction, but a message of it does not fit its checksum",
     NOT_READ: "it has the transaction in a form that could not be understood",
+    SOURCE_UNCLEAR: "the log of its source has it damaged, in part, or in a form that could not be understood",
+    COPY_AHEAD: "its log goes on with what its source's log does not have: if the source made that, the copy is past this one",
     UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
+
+
+Key = tuple[str, bool]
+"""A position, and whether it is that of a start or stop of a server."""
 
 
 class Entry(NamedTuple):
@@ -58,6 +72,8 @@ class Entry(NamedTuple):
     place    where it ended: the order of commits
     content  what counts of it, as a number; None: not to be compared, for one of a filtered stream may lack statements
     hash     the same, also where it may lack some
+    cut      it is damaged, and no message with its end is there
+    begin    where its first message stands; None: nothing tells
     """
 
     position: str
@@ -65,6 +81,18 @@ class Entry(NamedTuple):
     outcome: str
     content: int | None = None
     hash: int | None = None
+    cut: bool = False
+    begin: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """What it is known by in two logs: a start is no transaction, though it may have the number of one."""
+        return self.position, self.outcome == EVENT
+
+    @property
+    def ends(self) -> bool:
+        """Whether the log shows where it ended: its place is that of its last message."""
+        return self.outcome not in NOT_HERE_YET and not self.cut
 
 
 class Lack(NamedTuple):
@@ -82,7 +110,8 @@ class Difference:
     last       the last transaction of the stream that the copy has; None: it has none
     inside     committed, and the copy is past them
     behind     committed, and the copy is not there yet
-    unknown    committed, and nothing tells whether the copy has them: position, place, why
+    unknown    nothing tells whether the copy has them, or whether the source, of which it has nothing, committed them: position,
+               place, why
     undecided  what the copy has without an end -> what its source says of it
     errant     only the copy has committed them, between transactions that both have
     conflicts  both have them, with different contents or ends
@@ -106,9 +135,10 @@ class Difference:
 class Shared:
     """How far a copy goes in a stream: places in the stream of what both have.
 
-    begins, covers  the first, and the last of which the copy has the end
+    begins, covers  the first, and the last of which the copy has the end. If there is none, `begins` is the first that the copy
+                    goes beyond; -1: nothing shows that
     gaps            between which places the copy lost records
-    ends            the places in the copy of the first and the last that both have
+    ends            the places in the copy of the first message, and of the last end, that both have
     """
 
     begins: int
@@ -118,27 +148,37 @@ class Shared:
     ends: tuple[int, int]
 
 
-def shared(source: Mapping[str, Entry], copy: Mapping[str, Entry], lost: Iterable[int]) -> Shared | None:
+def shared(source: Mapping[Key, Entry], copy: Mapping[Key, Entry], lost: Iterable[int]) -> Shared | None:
     """How far the copy goes; `lost` are places in the copy at which records could not be read. None: nothing is shared."""
     both = sorted(
-        (mine.place, source[position].place, position) for position, mine in copy.items() if position in source
+        ((mine, source[key]) for key, mine in copy.items() if key in source),
+        key=lambda pair: (pair[0].place, pair[1].place),
     )
     if not both:
         return None
-    places = [place for place, _, _ in both]
+    places = [mine.place for mine, _ in both]
+    # A piece in the copy stands somewhere before the end in the source: a loss behind it may be of what comes before that end,
+    # a loss before it is of nothing that comes behind.
+    low = [(mine.place, theirs.place) for mine, theirs in both if mine.ends]
+    high = [(mine.place, theirs.place) for mine, theirs in both if theirs.ends]
     gaps = set()
     for place in lost:
         if place == ANYWHERE:
             gaps.add((ANYWHERE, float("inf")))
             continue
-        at = bisect_right(places, place)
-        if at == len(both) and place == places[-1]:
+        if place == places[-1]:
             continue  # the last that both have is the damaged one itself
+        before, behind = (bisect_right(borders, place, key=lambda border: border[0]) for borders in (low, high))
         # What both had first or last is no border: the copy may begin, or end, with the loss.
-        gaps.add((both[at - 1][1] if at else -1, both[at][1] if at < len(both) else float("inf")))
-    settled = [(theirs, position) for _, theirs, position in both if copy[position].outcome in SETTLED]
+        gaps.add((low[before - 1][1] if before else BELOW_ALL, high[behind][1] if behind < len(high) else float("inf")))
+    settled = [(theirs.place, theirs.position) for mine, theirs in both if mine.outcome in SETTLED and not mine.cut]
     covers, last = max(settled, default=(-1, None))
-    return Shared(min(theirs for _, theirs, _ in both), covers, last, tuple(sorted(gaps)), (places[0], places[-1]))
+    begins = min((theirs.place for mine, theirs in both if settled or mine.ends), default=-1)
+    # What the source has whole it has from its first message on, though the end comes later in both.
+    first = min(
+        mine.place if mine.begin is None or theirs.outcome != COMMITTED else mine.begin for mine, theirs in both
+    )
+    return Shared(begins, covers, last, tuple(sorted(gaps)), (first, places[-1]))
 
 
 def difference(
@@ -154,19 +194,20 @@ def difference(
     which log is the source, and these are of third ones: what one of them has committed alike is no server's own.
     """
     order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
-    theirs, mine = ({one.position: one for one in stream} for stream in (order, there))
+    theirs, mine = ({one.key: one for one in stream} for stream in (order, there))
     both = shared(theirs, mine, lost)
     unrelated = apart(theirs, mine)
     if both is None or unrelated:
         why = UNRELATED if unrelated else NOTHING_SHARED
-        last_ones = [one for one in order if theirs[one.position] is one and one.outcome == COMMITTED]
+        last_ones = [one for one in order if theirs[one.key] is one and one.outcome == COMMITTED]
         return Difference(None, unknown=[(one.position, one.place, why) for one in last_ones], unrelated=unrelated)
     found = Difference(both.last)
     for one in order:
-        if theirs[one.position] is one:
-            _judge(one, mine.get(one.position), both, lost, found)
+        if theirs[one.key] is one:
+            _judge(one, mine.get(one.key), both, lost, found)
     if elsewhere is not None:
-        known = {*mine, *(other.position for other in elsewhere if alike(theirs.get(other.position), other))}
+        known = {one.position for one in mine.values() if one.outcome != EVENT}
+        known |= {other.position for other in elsewhere if alike(theirs.get(other.key), other)}
         lacks = sorted((*found.inside, *found.behind), key=lambda lack: (lack.place, lack.position))
         found.alone.extend(lack.position for lack in lacks if lack.position not in known)
         found.inside[:], found.behind[:] = (
@@ -177,14 +218,14 @@ def difference(
     holes = back.gaps if back else ()
     for one in there:
         in_hole = any(low < one.place < high for low, high in holes)  # the source may have had it, too
-        if one.outcome == COMMITTED and one.position not in theirs and first < one.place < last and not in_hole:
+        if one.outcome == COMMITTED and one.key not in theirs and first < one.place < last and not in_hole:
             found.errant.append(one.position)
     return found
 
 
-def apart(source: Mapping[str, Entry], copy: Mapping[str, Entry]) -> bool:
+def apart(source: Mapping[Key, Entry], copy: Mapping[Key, Entry]) -> bool:
     """True if more of the commits that bear one number in both differ than not: a server id is 1 unless somebody changes it."""
-    pairs = [(source[position], mine) for position, mine in copy.items() if position in source]
+    pairs = [(source[key], mine) for key, mine in copy.items() if key in source]
     whole = [(one, mine) for one, mine in pairs if one.outcome == mine.outcome == COMMITTED]
     told = [one.content == mine.content for one, mine in whole if None not in (one.content, mine.content)]
     return told.count(False) > told.count(True)
@@ -196,6 +237,8 @@ def _judge(one: Entry, there: Entry | None, both: Shared, lost: Sequence[int], f
         found.undecided[one.position] = one.outcome
     if there is not None and unlike(one, there):
         found.conflicts.append(one.position)
+    elif there is None and one.outcome in UNCLEAR:
+        found.unknown.append((one.position, one.place, SOURCE_UNCLEAR))
     elif one.outcome == COMMITTED and (there is None or there.outcome != COMMITTED):
         later = there is not None and max(lost, default=ANYWHERE) > there.place
         verdict = judged(one.place, there.outcome if there else None, both, bool(lost), later)
@@ -241,6 +284,6 @@ def judged(place: int, outcome: str | None, both: Shared, lost: bool, later: boo
     # Of a loss that may have been anywhere, the end of the log is no likelier place than any other.
     if any(low < place < high for low, high in both.gaps if low != ANYWHERE or place <= both.covers):
         return LOST
-    if place > both.covers:
-        return "behind"
-    return BEGINS_LATER if place < both.begins else "inside"
+    if place < both.begins:
+        return BEGINS_LATER
+    return "behind" if place > both.covers else "inside"

@@ -224,7 +224,8 @@ def _messages(log: KeptLog, rows: Sequence[Row]) -> dict[str, list[dict[str, Any
     found: list[pa.Table] = []
     by = ["position", "offset", "segment", "content", "ended_at"]
     columns = [*by, "operation", "rows", "length"]
-    for batch in batches(log.segments, columns, pc.field("position").isin(positions)) if len(positions) else ():
+    where = pc.field("position").isin(positions) & pc.field("event").is_null()
+    for batch in batches(log.segments, columns, where) if len(positions) else ():
         plain = {name: batch[name] for name in [*by, "length"]}
         plain |= {
             "rows": pc.fill_null(batch["rows"], 0),
@@ -251,7 +252,7 @@ def _folded(messages: pa.Table, by: list[str]) -> pa.Table:
 def _lane(
     incident: Incident, log: KeptLog, row: Row, messages: Mapping[str, list[dict[str, Any]]], held: int | None
 ) -> dict[str, Any]:
-    mine = [one for one in messages.get(row["position"], []) if row["offset"] <= one["offset"] <= row["last"]]
+    mine = [one for one in messages.get(row["position"], []) if row["offset"] <= one["offset"]][: row["messages"]]
     outcome, partly = row["outcome"], row["outcome"] == COMMITTED and row["kept"] < row["seen"]
     kept = _kept_rows(log, row, sum(one["statements"] for one in mine)) if partly else None
     there: set[tuple[Any, Any]] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.by_stream import AHEAD, NO_SOURCE, OWN_ID, Streams
+from workbench.diagnosing.by_stream import AHEAD, LOST_THERE, NO_SOURCE, OWN_ID, Streams
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
 
 if TYPE_CHECKING:
@@ -18,19 +18,19 @@ def errant(situation: Situation) -> Iterator[Finding]:
     """Transactions of one log alone; what only follows the end of its source's log may be younger than that."""
     streams, show = situation.verdicts.streams, situation.topology.system.show
     assert streams is not None
-    rows: dict[tuple[str, str], list[Row]] = {}
+    rows: dict[tuple[str, str, str], list[Row]] = {}
     for row in situation.verdicts.errant:
-        rows.setdefault((row["server"], row["origin"]), []).append(row)
-    for (server, origin), mine in sorted(rows.items()):
-        count, positions = streams.errant[server, origin]
-        why = mine[0]["why"]
+        rows.setdefault((row["server"], row["origin"], row["why"]), []).append(row)
+    for (server, origin, why), mine in sorted(rows.items()):
+        lost = streams.lost_at_source.get((server, origin), [])
+        count, positions = (len(lost), lost) if why == LOST_THERE else streams.errant[server, origin]
         many = f"{count:,} transaction{'' if count == 1 else 's'} of server {origin}"
         named = ", ".join(map(show, positions[:3])) + (f" and {count - 3:,} more" if count > 3 else "")
         says, mend = _SAYS[why](streams, server, origin, f"{many} ({named})", count > 1)
         lacked = f"only {server} has {many}, {_ROOT[why]}" if why in _ROOT else ""
         yield Finding(
             "ERRANT_CHANGE",
-            "info" if why == AHEAD else "warning",
+            "info" if why in (AHEAD, LOST_THERE) else "warning",
             says,
             server=server,
             origin=origin,
@@ -87,6 +87,21 @@ def _ahead(streams: Streams, server: str, origin: str, what: str, several: bool)
     )
 
 
-_SAYS = {NO_SOURCE: _without_source, OWN_ID: _of_its_own_id, AHEAD: _ahead}
+def _where_source_lost(
+    streams: Streams, server: str, origin: str, what: str, several: bool
+) -> tuple[str, Mapping[str, Any]]:
+    source = streams.source_of(origin)
+    they, them, were = ("they are", "them", "they were") if several else ("it is", "it", "it was")
+    return (
+        f"only {server} has {what}, and the log of {source} lost records there: {were} among these, or {they} {server}'s own",
+        step(
+            f"look for the rows of {them} on {source}: if these are missing, {they} errant on {server}",
+            f"records of the log of {source} are damaged, and no other log has {them}",
+            f"do not provision {server} before that: if {they} its own, that throws {them} away",
+        ),
+    )
+
+
+_SAYS = {NO_SOURCE: _without_source, OWN_ID: _of_its_own_id, AHEAD: _ahead, LOST_THERE: _where_source_lost}
 _ROOT = {NO_SOURCE: "and nothing tells whether the others lack them", OWN_ID: "an id of its own"}
 """Why -> how the clause of the first line ends; what only follows the end of a log is not said there."""
