@@ -238,20 +238,20 @@ class World(Fleet):
         self.servers[name] = one
         self.links += [pair for other in list(self.servers) if other != name for pair in ((other, name), (name, other))]
 
-    def settle(self, links: Sequence[Pair] | None = None) -> None:
+    def settle(self) -> None:
         """Every link pulls until nothing moves."""
-        links = self.links if links is None else links
         moved = True
         while moved:
             before = [(one.ranges, one.shown()) for one in self.servers.values()]
-            for supplier, consumer in links:
+            for supplier, consumer in self.links:
                 self.pull(self.tick(), self.servers[supplier], self.servers[consumer])
             moved = before != [(one.ranges, one.shown()) for one in self.servers.values()]
 
     def later(self, links: Sequence[Pair]) -> World:
-        """A copy in which all links have pulled in this order until nothing moves."""
+        """A copy in which all links have pulled in this order until nothing moves, and keep to it."""
         twin = deepcopy(self)
-        twin.settle(links)
+        twin.links = list(links)
+        twin.settle()
         return twin
 
 
