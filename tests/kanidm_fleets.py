@@ -312,7 +312,9 @@ class Names:
 
     def __init__(self, world: World) -> None:
         uuids = sorted({of for one in world.servers.values() for of in (one.uuid, *(cid[1] for cid in one.cids))})
-        uuids += sorted({one.cid[1] for node in world.servers.values() for one in node.shown()} - {*uuids})
+        states = [state for node in world.servers.values() for state in node.entries.values()]
+        shown = {one.cid[1] for state in states for one in changes_of(0, state)} | {state.at[1] for state in states}
+        uuids += sorted(shown - {*uuids})
         self.letters = {uuid: chr(33 + number) for number, uuid in enumerate(uuids)}
         self.entries = {entry_id(number): number for number in range(1, world.made + 1)}
 

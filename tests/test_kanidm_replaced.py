@@ -216,6 +216,26 @@ def test_a_pull_from_one_of_two_that_share_an_origin_may_pass_over_changes_of_th
     assert (row["count"], row["available"], row["may_pass_over"]) == (2, 2, {"c": 1})
 
 
+def test_a_deletion_is_passed_over_by_a_pull_from_a_server_that_does_not_have_the_entry(tmp_path: Path) -> None:
+    """B deleted entry 3, which A does not have at all, and C changed it meanwhile: A lacks nothing until it gets that change."""
+    ruv = [(0, "a"), (0, "b"), (0, "c"), (100, "a"), (100, "b"), (100, "c")]
+    less = {number: one for number, one in BASE.items() if number != 3}
+    case = case_of(
+        tmp_path,
+        backup("a", 300, [*ruv, (200, "b")], less),
+        backup("b", 300, [*ruv, (200, "b")], {**less, 3: Entry(gone=(200, "b"))}),
+        backup("c", 300, [*ruv, (210, "c")], changed(mail=(210, "c"))),
+    )
+    (row,) = (one for one in diagnose(case)["pending"] if one["server"] == "C")
+    assert (row["count"], row["available"], row["suppliers"], row["may_pass_over"]) == (1, 1, ["B"], {"A": 1})
+    (model,) = models_of(case).values()
+    (deletion,) = (number for number, lot in enumerate(model.lots) if lot.mends)
+    assert not model.missing()
+    model.links = [Link("C", "A", True)]
+    model.settle()
+    assert model.missing() == {Lack("A", deletion)}
+
+
 def test_of_two_domains_each_change_that_the_servers_of_one_show_counts_once(tmp_path: Path) -> None:
     """A's mail of entry 3 replaces that of C, C has an entry of its own, and D is of another domain."""
     other = "11111111-2222-4333-8444-555555555555"

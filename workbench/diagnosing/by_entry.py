@@ -386,7 +386,7 @@ class _Compared:
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
             suppliers = who_would_send(self.pairs, server, origin)
             through = [] if suppliers else outcomes.through(server, origin)
-            come, fewer = outcomes.arriving(server, origin, suppliers) if suppliers or through else (count, {})
+            come, fewer = outcomes.arriving(server, origin) if suppliers or through else (count, {})
             may_refuse = self._may_refuse(server) if suppliers or through else None
             how = {"suppliers": suppliers, "through": through, "may_refuse": may_refuse, "may_pass_over": fewer}
             self.found.pending.append({**about, "available": come, **how})

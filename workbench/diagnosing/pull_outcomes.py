@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.engine.state_fates import Fate
 from workbench.fleet.topology import Replica, Topology
-from workbench.rules.mending import Lack, Link, Lot, Model, Server
+from workbench.rules.mending import Lack, Link, Lot, Server
 from workbench.rules.pulled import PullModel
 from workbench.rules.vectors import last
 
@@ -81,6 +81,7 @@ class PullOutcomes:
             lambda origin, number: order_key(origin, number, 0),
             pulling=shown.pulling,
             shows=shows,
+            needless={Lack(name, number) for number, fate in enumerate(fates) for name in fate.needless},
             now=dict(now),
             time_of=lambda position: self._system.halves(position)[0],
             order_key=lambda origin, time: order_key(origin, time, 0),
@@ -90,6 +91,7 @@ class PullOutcomes:
         )
         self._later = self._now.copy()
         self._later.settle()
+        self._firsts: dict[tuple[str, str], set[int]] = {}
 
     def _top(self, one: Replica, origin: str) -> int:
         key = last(one.seen(), origin)
@@ -104,29 +106,48 @@ class PullOutcomes:
                     found[origin] = max(found.get(origin, -1), self._system.halves(span.max)[0])
         return found
 
-    def arriving(self, server: str, origin: str, suppliers: Iterable[str] = ()) -> tuple[int, dict[str, int]]:
+    def arriving(self, server: str, origin: str) -> tuple[int, dict[str, int]]:
         """How many changes of the origin the server waits for now, and has in the end or has something later in their place.
 
-        And supplier -> how many of them do not come if the server pulls from that one first: it missed them and has later ones.
+        And supplier -> how many of them do not come if the server pulls from that one first: it claims them, and does not
+        send them.
         """
-        awaited = {n: one for n, one in enumerate(self._fates) if one.origin == origin and one.awaited_by(server)}
-        come = self._count(awaited, self._later, server)
-        first = {}
-        for name in suppliers:
-            top, holds = self._tops[name].get(origin, -1), self._now.servers[name].holds
-            if any(one.last <= top and number not in holds for number, one in awaited.items()):
-                later = self._now.copy()
-                for link in later.links:
-                    if (link.supplier, link.consumer) == (name, server):
-                        later.session(link)
-                later.settle()
-                first[name] = self._count(awaited, later, server)
-        most = max(come, *first.values()) if first else come
-        return most, {name: most - count for name, count in sorted(first.items()) if count < most}
+        awaited = {
+            number: fate for number, fate in enumerate(self._fates) if fate.origin == origin and fate.awaited_by(server)
+        }
+        come = self._count(awaited, self._later.servers[server].holds)
+        feeding = {link.supplier for link in self._now.links if link.consumer == server and link.runs}
+        feeding &= self._tops.keys()
+        if not any(self._may_pass_over(name, server, awaited) for name in feeding):
+            return come, {}
+        first = {name: self._count(awaited, self._if_first(name, server)) for name in sorted(feeding)}
+        most = max(come, *first.values())
+        return most, {name: most - count for name, count in first.items() if count < most}
+
+    def _may_pass_over(self, name: str, server: str, awaited: Mapping[int, Fate]) -> bool:
+        """True if a supplier claims some of these changes, and shows neither them nor what stands for them and it would send."""
+        shows = self._now.shows[name]
+        return any(
+            fate.last <= self._tops[name].get(fate.origin, -1)
+            and number not in shows
+            and not any(other in shows and self._fates[other].awaited_by(server) for other in fate.settled_by)
+            for number, fate in awaited.items()
+        )
+
+    def _if_first(self, name: str, server: str) -> set[int]:
+        """What the server has in the end if it pulls from that supplier before anything else is pulled."""
+        if (name, server) not in self._firsts:
+            later = self._now.copy()
+            for link in later.links:
+                if (link.supplier, link.consumer) == (name, server):
+                    later.session(link)
+            later.settle()
+            self._firsts[name, server] = later.servers[server].holds
+        return self._firsts[name, server]
 
     @staticmethod
-    def _count(awaited: Mapping[int, Fate], model: Model, server: str) -> int:
-        return sum(one.count for number, one in awaited.items() if number in model.servers[server].holds)
+    def _count(awaited: Mapping[int, Fate], holds: set[int]) -> int:
+        return sum(fate.count for number, fate in awaited.items() if number in holds)
 
     def through(self, server: str, origin: str) -> list[str]:
         """Servers from which it pulls, that wait for these changes themselves, and pass them on."""

@@ -34,6 +34,7 @@ class Fate:
     settled_by   numbers of the fates that stand for these wherever they come: later changes of the attribute, deletions
     yields_to    numbers of those among them that stay where both come: of two deletions of one entry the earlier one
     change       entry and attribute (None: its deletion) of a single change that some server missed
+    needless     of a deletion, servers that claim it and do not show the entry at all: as long as they do not, they lack nothing
     """
 
     origin: str
@@ -48,6 +49,7 @@ class Fate:
     settled_by: frozenset[int] = frozenset()
     yields_to: frozenset[int] = frozenset()
     change: tuple[str, str | None] | None = None
+    needless: frozenset[str] = frozenset()
 
     def has(self, server: str, top: int) -> bool:
         """True if the server has them; `top`: up to where it has seen the origin."""
@@ -59,7 +61,7 @@ class Fate:
 
     def awaited_by(self, server: str) -> bool:
         """True if the server lacks them, and its vector does not cover them."""
-        return server in self.compared - self.holders - self.doubted - self.missed
+        return server in self.compared - self.holders - self.doubted - self.missed - self.needless
 
 
 class Lacking(NamedTuple):
@@ -198,29 +200,27 @@ class Fates:
         yields = [[*_along(earlier, number)] for number in range(len(keys))]
 
         def turn(number: int) -> tuple[object, ...]:
-            one = keys[number].alike
-            names = (one.lacking, one.doubted, one.missed, one.shown)
+            alike = keys[number].alike
+            entry, attribute = alike.change or ("", "")
+            names = [sorted(part) for part in (alike.lacking, alike.doubted, alike.missed, alike.shown)]
             after = [self._ends[other] for other in settled[number]]
-            return (
-                one.origin,
-                self._ends[number],
-                [*map(sorted, names)],
-                (one.change or ("",))[0],
-                (one.change or ("", ""))[1] or "",
-                after,
-                number,
-            )
+            return alike.origin, self._ends[number], names, entry, attribute or "", after, number
 
         order = sorted(range(len(keys)), key=turn)
         place = {number: begin + at for at, number in enumerate(order)}
         compared = frozenset(self._servers)
         fates = []
         for number in order:
-            one, (count, first, last) = keys[number].alike, self._ends[number]
+            alike, (count, first, last) = keys[number].alike, self._ends[number]
             early = frozenset(place[other] for other in yields[number])
             late = frozenset(place[other] for other in settled[number])
-            names = (one.shown, compared - one.lacking, one.doubted, one.missed, compared)
-            fates.append(Fate(one.origin, first, last, count, *names, late | early, early, one.change))
+            holders = compared - alike.lacking
+            if alike.deletion:
+                others = (keys[other].alike.shown for other in (*settled[number], *yields[number]))
+                holders &= alike.shown.union(*others)
+            needless = compared - alike.lacking - holders
+            names = (alike.shown, holders, alike.doubted, alike.missed, compared)
+            fates.append(Fate(alike.origin, first, last, count, *names, late | early, early, alike.change, needless))
         return fates
 
 

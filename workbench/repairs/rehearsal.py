@@ -455,6 +455,7 @@ class _FromEntries(_Filling):
             time_of=lambda position: self.system.halves(position)[0],
             order_key=lambda origin, time: self.system.order_key(origin, time, 0),
             doubted=frozenset(Lack(name, number) for number, fate in enumerate(fates) for name in fate.doubted),
+            needless={Lack(name, number) for number, fate in enumerate(fates) for name in fate.needless},
             shows={name: {n for n, names in enumerate(shown_by) if name in names} for name in self.names},
             more=bool(self.situation.not_collected(self.suffix)),
         )

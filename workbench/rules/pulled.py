@@ -33,6 +33,7 @@ class PullModel(Model):
     shared    origins that two servers used, even if one of these goes on as another origin since
     shows     server -> of what it holds, what its entries show: it sends no change that it has only something later in place of
     refusing  server -> the last own change that it is known to have: whatever comes with a later one it may refuse
+    needless  deletions of entries that a server does not have: it lacks them only once it gets something of the entry
     unsure    of what servers hold, what they may have refused, or got from one that may have
     """
 
@@ -45,6 +46,7 @@ class PullModel(Model):
     shows: dict[str, set[int]] = field(default_factory=dict)
     refusing: dict[str, int] = field(default_factory=dict)
     unsure: set[Lack] = field(default_factory=set)
+    needless: set[Lack] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,7 +59,10 @@ class PullModel(Model):
 
     def _lacks(self) -> Iterator[Lack]:
         shown = self._shown()  # what something later replaced everywhere, no server lacks
-        return (lack for lack in super()._lacks() if lack.lot in shown and lack not in self.doubted)
+        for lack in super()._lacks():
+            needless = lack in self.needless and self.shows[lack.server].isdisjoint(self.lots[lack.lot].mends)
+            if lack.lot in shown and lack not in self.doubted and not needless:
+                yield lack
 
     def copy(self) -> PullModel:
         """A model of its own, in the same state."""
@@ -65,7 +70,7 @@ class PullModel(Model):
         assert isinstance(twin, PullModel)
         twin.now = dict(self.now)
         twin.shows = {name: set(some) for name, some in self.shows.items()}
-        twin.refusing, twin.unsure = dict(self.refusing), set(self.unsure)
+        twin.refusing, twin.unsure, twin.needless = dict(self.refusing), set(self.unsure), set(self.needless)
         return twin
 
     def kept(self) -> set[Lack]:
@@ -117,8 +122,9 @@ class PullModel(Model):
         """It goes on as another origin, and claims of the others what its source still shows."""
         self.shows[server.name] = set(self.shows[source.name])
         self.refusing.pop(server.name, None)
-        self.unsure = {lack for lack in self.unsure if lack.server != server.name}
-        self.unsure |= {Lack(server.name, lack.lot) for lack in self.unsure if lack.server == source.name}
+        for some in (self.unsure, self.needless):
+            some -= {lack for lack in some if lack.server == server.name}
+            some |= {Lack(server.name, lack.lot) for lack in some if lack.server == source.name}
         cut = self._peer(source).now - self.pulling.remember
         server.vector = {of: span for of, span in server.vector.items() if span.max and self.time_of(span.max) >= cut}
         if server.origin is not None:
