@@ -164,7 +164,9 @@ def check_pending(oracle: Oracle, found: Mapping[str, Any]) -> None:
         certain = row["may_refuse"] is None and oracle.in_time
         some = [one in future.servers[name].shown() for future in oracle.futures for one in mine]
         coming = bool(row["suppliers"] or row.get("through"))
-        counts = [sum(arrived) for arrived in zip(*come, strict=True)]  # which of them arrive, the order of pulls decides
+        counts = [
+            sum(arrived) for arrived in zip(*come, strict=True)
+        ]  # which of them arrive, the order of pulls decides
         least = row["available"] - max(row["may_pass_over"].values(), default=0)
         if coming and certain and min(counts) < least:
             oracle.no("on the way, and does not come", name, of, row, come)
