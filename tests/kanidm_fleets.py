@@ -238,20 +238,20 @@ class World(Fleet):
         self.servers[name] = one
         self.links += [pair for other in list(self.servers) if other != name for pair in ((other, name), (name, other))]
 
-    def settle(self, links: Sequence[Pair] | None = None) -> None:
+    def settle(self) -> None:
         """Every link pulls until nothing moves."""
-        links = self.links if links is None else links
         moved = True
         while moved:
             before = [(one.ranges, one.shown()) for one in self.servers.values()]
-            for supplier, consumer in links:
+            for supplier, consumer in self.links:
                 self.pull(self.tick(), self.servers[supplier], self.servers[consumer])
             moved = before != [(one.ranges, one.shown()) for one in self.servers.values()]
 
     def later(self, links: Sequence[Pair]) -> World:
-        """A copy in which all links have pulled in this order until nothing moves."""
+        """A copy in which all links have pulled in this order until nothing moves, and keep to it."""
         twin = deepcopy(self)
-        twin.settle(links)
+        twin.links = list(links)
+        twin.settle()
         return twin
 
 
@@ -312,7 +312,9 @@ class Names:
 
     def __init__(self, world: World) -> None:
         uuids = sorted({of for one in world.servers.values() for of in (one.uuid, *(cid[1] for cid in one.cids))})
-        uuids += sorted({one.cid[1] for node in world.servers.values() for one in node.shown()} - {*uuids})
+        states = [state for node in world.servers.values() for state in node.entries.values()]
+        shown = {one.cid[1] for state in states for one in changes_of(0, state)} | {state.at[1] for state in states}
+        uuids += sorted(shown - {*uuids})
         self.letters = {uuid: chr(33 + number) for number, uuid in enumerate(uuids)}
         self.entries = {entry_id(number): number for number in range(1, world.made + 1)}
 

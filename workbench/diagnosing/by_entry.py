@@ -204,6 +204,19 @@ def sent_times(
             yield times
 
 
+def changes_shown(case: Case, one: Input) -> dict[str, tuple[int, int, int]]:
+    """Origin -> how many last changes of attributes, and tombstones, a file shows of it; the first and the last time."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for part in case.parts("states", one):
+        rows = rows_where([part], ["origin", "hi"], pc.field("kind") != "created")
+        rows = rows.set_column(0, "origin", rows["origin"].cast(pa.string()))
+        by = rows.group_by("origin").aggregate([("hi", "count"), ("hi", "min"), ("hi", "max")])
+        for row in by.to_pylist():
+            count, first, last = found.get(row["origin"], (0, row["hi_min"], row["hi_max"]))
+            found[row["origin"]] = count + row["hi_count"], min(first, row["hi_min"]), max(last, row["hi_max"])
+    return found
+
+
 def peer_of(case: Case, shown: Topology, replica: Replica) -> Peer:
     """A server as one side of a pull."""
     ranges, now = ranges_of(shown, replica), now_at(case, shown, replica)
@@ -345,7 +358,6 @@ class _Compared:
         self.pending, self.untold = _Spans(), {why: _Spans() for why in (*WHYS, OF_TWO) if why}
         self.now = {one.server: now_at(case, shown, one) for one in self.replicas}
         self.outcomes = PullOutcomes(shown, self.replicas, self.now, self.pairs)
-        self.waiting: dict[tuple[str, str], Mapping[tuple[int, int], int]] = {}
 
     def judge(self) -> None:
         """Everything about the suffix."""
@@ -368,15 +380,15 @@ class _Compared:
     def _tell_pending(self) -> None:
         """What waits, with what of it the links that run will bring, at once or through others that wait for it too."""
         fates = self.found.fates.get(self.suffix, ())
-        outcomes = PullOutcomes(self.shown, self.replicas, self.now, self.pairs, fates, self.waiting)
+        outcomes = PullOutcomes(self.shown, self.replicas, self.now, self.pairs, fates)
         for (server, origin), (count, first, last) in sorted(self.pending.items()):
             about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
             suppliers = who_would_send(self.pairs, server, origin)
             through = [] if suppliers else outcomes.through(server, origin)
-            come = min(count, outcomes.arriving(server, origin)) if suppliers or through else count
+            come, fewer = outcomes.arriving(server, origin) if suppliers or through else (count, {})
             may_refuse = self._may_refuse(server) if suppliers or through else None
-            how = {"suppliers": suppliers, "through": through, "may_refuse": may_refuse}
+            how = {"suppliers": suppliers, "through": through, "may_refuse": may_refuse, "may_pass_over": fewer}
             self.found.pending.append({**about, "available": come, **how})
 
     def _may_refuse(self, server: str) -> str | None:
@@ -402,16 +414,14 @@ class _Compared:
         forgotten = [now_at(self.case, self.shown, replica) - remember for replica, _ in servers]
         if self.check:
             self.check.begin(servers, seen, forgotten)
-        fates = Fates([one.server for one, _ in servers], seen)
+        several = len({one.generation for one in self.replicas}) > 1
+        fates = Fates([one.server for one, _ in servers], seen, self.limit, several)
         states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
         for buckets in held_together(differing(digests), LOOKED_AT):
             for numbers in held_together(unlike(states, buckets)):
                 self._compare_some(servers, seen, forgotten, states_in(states, numbers), fates)
         known = self.found.fates.setdefault(self.suffix, [])
-        told, waiting = fates.told(len(known))
-        known.extend(told)
-        self.waiting.update(waiting)
-        self.found.unsure.setdefault(self.suffix, {}).update(fates.unsure)
+        known.extend(fates.told(len(known)))
 
     def _compare_some(
         self,
@@ -436,7 +446,7 @@ class _Compared:
                 self.untold[OF_TWO].add(replica.server, held, waits[own])
                 waits, doubted = waits[~own], held.together(doubted, waits[own])
             self.pending.add(replica.server, held, waits)
-            lacking.append(Lacking(lacked[lacked.why == 0], waits, held.replacing(waits), doubted))
+            lacking.append(Lacking(lacked[lacked.why == 0], waits, doubted))
             delivers = any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server)
             if not (delivers and self._may_be_asked(replica.server)):
                 others = {at: ranges for at, ranges in enumerate(seen) if at != number}

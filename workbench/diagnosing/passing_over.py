@@ -28,6 +28,9 @@ def note_passed_over(situation: Situation) -> None:
         if runs(pair):
             feeding.setdefault((pair["consumer"], pair["suffix"]), []).append(pair)
     for row in situation.verdicts.pending:
+        if "may_pass_over" in row:  # played with the pulls
+            row["passed_over"] = 0
+            continue
         ways = [
             pair
             for pair in feeding.get((row["server"], row["suffix"]), ())

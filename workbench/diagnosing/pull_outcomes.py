@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from workbench.engine.state_fates import Fate, Waiting
+from workbench.engine.state_fates import Fate
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.mending import Lack, Link, Lot, Server
 from workbench.rules.pulled import PullModel
@@ -26,12 +27,31 @@ def links_between(shown: Topology, pairs: Iterable[Row], suffix: str | None, nam
     ]
 
 
+def lots_of(fates: Sequence[Fate], order_key: Callable[[str, int, int], str]) -> list[Lot]:
+    """A lot for each fate, with its number: what stands for what wherever it comes is the same of both."""
+    settles: dict[int, set[int]] = {}
+    for number, fate in enumerate(fates):
+        for other in fate.settled_by:
+            settles.setdefault(other, set()).add(number)
+    return [
+        Lot(
+            fate.origin,
+            order_key(fate.origin, fate.first, 0),
+            order_key(fate.origin, fate.last, 0),
+            fate.count,
+            mends=frozenset(settles.get(number, ())),
+            yields_to=fate.yields_to,
+        )
+        for number, fate in enumerate(fates)
+    ]
+
+
 class PullOutcomes:
     """The servers of one suffix, and how they stand once nothing moves any more.
 
     now      server -> what time it was there
     pairs    the rows of the pair matrix
-    waiting  by the numbers of the fates, what each server waits for
+    fates    what not every server has
     """
 
     def __init__(
@@ -40,36 +60,28 @@ class PullOutcomes:
         replicas: Sequence[Replica],
         now: Mapping[str, int],
         pairs: Sequence[Row],
-        fates: Iterable[Fate] = (),
-        waiting: Waiting | None = None,
+        fates: Sequence[Fate] = (),
     ) -> None:
         assert shown.pulling is not None
-        self._waiting = waiting or {}
-        self._system, fates = shown.system, list(fates)
+        self._system, self._fates = shown.system, fates
         order_key = self._system.order_key
-        lots = [
-            Lot(one.origin, order_key(one.origin, one.first, 0), order_key(one.origin, one.last, 0), one.count)
-            for one in fates
-        ]
-        servers = {
-            one.server: Server(
-                one.server,
-                one.origin,
-                one.generation,
-                one.seen(),
-                None,
-                {number for number, fate in enumerate(fates) if fate.has(one.server, self._top(one, fate.origin))},
-            )
-            for one in replicas
-        }
+        servers, shows = dict[str, Server](), dict[str, set[int]]()
+        self._tops: dict[str, dict[str, int]] = {}
+        for one in replicas:
+            tops = self._tops[one.server] = {fate.origin: self._top(one, fate.origin) for fate in fates}
+            has = {number for number, fate in enumerate(fates) if fate.has(one.server, tops[fate.origin])}
+            servers[one.server] = Server(one.server, one.origin, one.generation, one.seen(), None, has)
+            shows[one.server] = {n for n, fate in enumerate(fates) if fate.shows(one.server, tops[fate.origin])}
         suffix = replicas[0].suffix if replicas else None
         self._now = PullModel(
-            lots,
+            lots_of(fates, order_key),
             servers,
             links_between(shown, pairs, suffix, servers),
             self._system.origin_of,
             lambda origin, number: order_key(origin, number, 0),
             pulling=shown.pulling,
+            shows=shows,
+            needless={Lack(name, number) for number, fate in enumerate(fates) for name in fate.needless},
             now=dict(now),
             time_of=lambda position: self._system.halves(position)[0],
             order_key=lambda origin, time: order_key(origin, time, 0),
@@ -79,6 +91,7 @@ class PullOutcomes:
         )
         self._later = self._now.copy()
         self._later.settle()
+        self._firsts: dict[tuple[str, str], set[int]] = {}
 
     def _top(self, one: Replica, origin: str) -> int:
         key = last(one.seen(), origin)
@@ -93,21 +106,67 @@ class PullOutcomes:
                     found[origin] = max(found.get(origin, -1), self._system.halves(span.max)[0])
         return found
 
-    def arriving(self, server: str, origin: str) -> int:
-        """How many changes of the origin the server waits for now, and has in the end or has something later in their place."""
-        holds, counts = self._later.servers[server].holds, self._waiting.get((server, origin), {})
-        return sum(count for fates, count in counts.items() if not holds.isdisjoint(fates))
+    def arriving(self, server: str, origin: str) -> tuple[int, dict[str, int]]:
+        """How many changes of the origin the server waits for now, and has in the end or has something later in their place.
+
+        And supplier -> how many of them do not come if the server pulls from that one first: it claims them, and does not
+        send them.
+        """
+        awaited = {
+            number: fate for number, fate in enumerate(self._fates) if fate.origin == origin and fate.awaited_by(server)
+        }
+        come = self._count(awaited, self._later.servers[server].holds)
+        feeding = {link.supplier for link in self._now.links if link.consumer == server and link.runs}
+        feeding &= self._tops.keys()
+        if not any(self._may_pass_over(name, server, awaited) for name in feeding):
+            return come, {}
+        first = {name: self._count(awaited, self._if_first(name, server)) for name in sorted(feeding)}
+        most = max(come, *first.values())
+        return most, {name: most - count for name, count in first.items() if count < most}
+
+    def _may_pass_over(self, name: str, server: str, awaited: Mapping[int, Fate]) -> bool:
+        """True if a supplier claims some of these changes, and shows neither them nor what stands for them and it would send."""
+        shows = self._now.shows[name]
+        return any(
+            fate.last <= self._tops[name].get(fate.origin, -1)
+            and number not in shows
+            and not any(other in shows and self._fates[other].awaited_by(server) for other in fate.settled_by)
+            for number, fate in awaited.items()
+        )
+
+    def _if_first(self, name: str, server: str) -> set[int]:
+        """What the server has in the end if it pulls from that supplier before anything else is pulled."""
+        if (name, server) not in self._firsts:
+            later = self._now.copy()
+            for link in later.links:
+                if (link.supplier, link.consumer) == (name, server):
+                    later.session(link)
+            later.settle()
+            self._firsts[name, server] = later.servers[server].holds
+        return self._firsts[name, server]
+
+    @staticmethod
+    def _count(awaited: Mapping[int, Fate], holds: set[int]) -> int:
+        return sum(fate.count for number, fate in awaited.items() if number in holds)
 
     def through(self, server: str, origin: str) -> list[str]:
         """Servers from which it pulls, that wait for these changes themselves, and pass them on."""
-        coming = {lack.lot for lack in self._coming(server, origin)}
+        coming = {*self._coming(server, origin)}
         feeding = {link.supplier for link in self._now.links if link.consumer == server and link.runs}
         feeding = {name for name in feeding & self._now.servers.keys() if coming & self._later.servers[name].holds}
         wait = {name for name in feeding if coming - self._now.servers[name].holds}
         return sorted(wait or feeding)
 
-    def _coming(self, server: str, origin: str) -> Iterator[Lack]:
+    @cached_property
+    def _pending(self) -> Mapping[str, Sequence[int]]:
+        """Server -> the lots that it waits for."""
+        found: dict[str, list[int]] = {}
+        for lack in sorted(self._now.pending()):
+            found.setdefault(lack.server, []).append(lack.lot)
+        return found
+
+    def _coming(self, server: str, origin: str) -> Iterator[int]:
         holds = self._later.servers[server].holds
-        for lack in self._now.pending():
-            if lack.server == server and self._now.lots[lack.lot].origin == origin and lack.lot in holds:
-                yield lack
+        for number in self._pending.get(server, ()):
+            if self._now.lots[number].origin == origin and number in holds:
+                yield number

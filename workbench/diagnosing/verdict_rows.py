@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.dropping import Dropping
     from workbench.diagnosing.kept_of_cleaned import Stretch
-    from workbench.engine.state_fates import Fate, Unsure
+    from workbench.engine.state_fates import Fate
 
 
 LIMIT = 10_000
@@ -41,7 +41,6 @@ class Verdicts:
     remembers  (server, suffix) -> the origins that the server cleaned and drops until it is restarted -> since when
     made_again  (suffix, position) of lost changes that were made again since, as far as anybody can tell
     fates    suffix -> changes of entries that not every server has, of servers that keep no log
-    unsure   suffix -> of missed ones among them, servers that may have them or not
     streams  the logs held against each other, where servers replicate a stream of transactions
     tiers    the trees, where nodes pull a physical log from each other
     """
@@ -63,7 +62,6 @@ class Verdicts:
     remembers: dict[tuple[str, str | None], dict[str, Dropping]] = field(default_factory=dict)
     made_again: set[tuple[str | None, str]] = field(default_factory=set)
     fates: dict[str | None, list[Fate]] = field(default_factory=dict)
-    unsure: dict[str | None, Unsure] = field(default_factory=dict)
     streams: Streams | None = None
     tiers: Tiers | None = None
     own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(

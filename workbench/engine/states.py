@@ -335,18 +335,6 @@ class Shown:
         """Both, each change once."""
         return _each_once([some, more])
 
-    @staticmethod
-    def replacing(some: Lacked) -> Numbers:
-        """For each change that one server lacks, which of them makes it useless: the tombstone, or the last of the attribute."""
-        dead = some.attribute < 0
-        attribute = np.where(np.isin(some.entry, some.entry[dead]), -1, some.attribute)
-        order = np.lexsort((some.origin, some.time, dead, attribute, some.entry))
-        entry, attribute = some.entry[order], attribute[order]
-        last = np.append((entry[1:] != entry[:-1]) | (attribute[1:] != attribute[:-1]), True)[: len(order)]
-        found = np.zeros(len(order), np.int64)
-        found[order] = order[last][np.cumsum(last) - last]
-        return found
-
     def only_at(self, server: int, seen: Mapping[int, Ranges]) -> Lacked:
         """What the server shows and none of the others, whose claims these are, claims or shows."""
         mine, gone = self.server == server, self.gone[server] >= 0
@@ -360,6 +348,14 @@ class Shown:
         which, e = np.flatnonzero(mine), np.flatnonzero(gone & alive)
         dead = _lacked(e, np.full(len(e), -1), self.gone[server][e], self.gone_by[server][e])
         return _each_once([self._changes(which), dead])
+
+    def all(self) -> Lacked:
+        """Every change and every deletion that some server shows, each once."""
+        found = [self._changes(np.arange(len(self.entry)))]
+        for time, by in zip(self.gone, self.gone_by, strict=True):
+            e = np.flatnonzero(time >= 0)
+            found.append(_lacked(e, np.full(len(e), -1), time[e], by[e]))
+        return _each_once(found)
 
     def made_twice(self, forgotten: Sequence[int]) -> list[tuple[str, dict[int, Cid]]]:
         """Entries that servers show with different creations, all younger than what any of them may have forgotten."""

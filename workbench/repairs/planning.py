@@ -474,7 +474,8 @@ class _Planned:
             if after is not None and course.proven and (why := self._leaves(view, need, after)):
                 course = replace(course, proven=False, refused=why)
             if result is not None and after is not None:
-                thrown = {lack for lack in result.lost if lack.lot in after.gone() - after.saved}
+                gone = after.thrown_away(view.model) - after.saved
+                thrown = {lack for lack in result.lost if lack.lot in gone}
                 rows = changes_by_origin(view.model, result.unsaid or thrown, view.suffix, self.system)
                 course = replace(course, loses=tuple(rows))
             tried.append((draft, result, after, course))

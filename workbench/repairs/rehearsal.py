@@ -6,19 +6,21 @@ stretches of changes where servers are merely behind one another, as the digests
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from workbench.diagnosing.by_entry import counted_between, now_at, states_of
+from workbench.diagnosing.by_entry import changes_shown, now_at, states_of
 from workbench.diagnosing.dropping import dropped_rows
 from workbench.diagnosing.left_in_logs import left_in_log
-from workbench.diagnosing.pull_outcomes import links_between
+from workbench.diagnosing.pull_outcomes import links_between, lots_of
 from workbench.diagnosing.repair_sources import doubted_on
 from workbench.diagnosing.situation import Situation
 from workbench.engine.known import LOWEST, Pair, Span
 from workbench.engine.logs import StoredLog
+from workbench.engine.state_fates import Fate
 from workbench.fleet.topology import Replica, Row
 from workbench.model import counted
 from workbench.repairs.cut_off import without_unsent
@@ -59,13 +61,7 @@ def model_of(
 
 
 class _Filling:
-    """What both ways share: who replicates, and a lot for each change that some server misses.
-
-    within   server -> its generation, where servers of several are there: no server lacks what belongs to another one
-    doubted  of what a server does not show, that which it may have all the same
-    """
-
-    within: Mapping[str, str | None] = {}
+    """What both ways share: who replicates, and a lot for each change that some server misses."""
 
     def __init__(self, situation: Situation, suffix: str | None) -> None:
         self.situation, self.suffix, self.system = situation, suffix, situation.topology.system
@@ -73,7 +69,6 @@ class _Filling:
         self.names = {one.server for one in self.replicas}
         self.lots: list[Lot] = []
         self.holders: list[set[str]] = []
-        self.doubted: set[Lack] = set()
         self._unknown = {name: doubted_on(situation, name, suffix) for name in self.names}
 
     def missed(self) -> None:
@@ -83,20 +78,15 @@ class _Filling:
             if row["suffix"] == self.suffix and row["server"] in self.names:
                 position = self.system.typed(row["position"]) or ""
                 rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
-        for (position, entry, attribute), mine in rows.items():
+        for (position, _, _), mine in rows.items():
             missed = mine[0]
             lacking = {one["server"] for one in mine}
             shown = {name for one in mine for name in one.get("shown_by", ())} - lacking
             if not missed["held_by"]:
                 lacking |= self._not_judged(missed["origin"], position)
-            change = missed["origin"], self.system.halves(position)[0], entry, attribute
-            unsure = self.situation.verdicts.unsure.get(self.suffix, {}).get(change, frozenset())
-            self.doubted |= {Lack(name, len(self.lots)) for name in unsure}
-            lacking |= unsure
             target = (missed["target"] or "").lower() or None
             does = {"creates": missed["operation"] == "add", "renames": missed["operation"] == "modrdn"}
-            of = self.within.get(missed["server"])
-            self.lots.append(Lot(missed["origin"], position, position, 1, target, within=of, **does))
+            self.lots.append(Lot(missed["origin"], position, position, 1, target, **does))
             place = self.system.halves(position)
             self.holders.append(
                 {
@@ -431,7 +421,12 @@ class _FromLogs(_Filling):
 
 
 class _FromEntries(_Filling):
-    """Of a system that keeps no log: a lot is a last change of an attribute, or a stretch of them, or a deletion."""
+    """Of a system that keeps no log: a lot is a last change of an attribute, or a stretch of them, or a deletion.
+
+    within   server -> its generation, where servers of several are there: no server lacks what belongs to another one
+    """
+
+    within: Mapping[str, str | None] = {}
 
     def model(self) -> PullModel:
         """Lots first, then the servers; where no link is known, everybody may pull from everybody, as the pairs do."""
@@ -439,8 +434,11 @@ class _FromEntries(_Filling):
         assert shown.pulling is not None
         generations = {replica.server: replica.generation for replica in self.replicas}
         self.within = generations if len({*generations.values()}) > 1 else {}
-        self.missed()
-        self._differing()
+        fates = self.situation.verdicts.fates.get(self.suffix, ())
+        shown_by = self._differing(fates)
+        if self.within:
+            self._alike(fates)
+        shown_by += self.holders[len(fates) :]
         made = FreshPositions(self.system, self.replicas)
         servers = {
             one.server: Server(one.server, one.origin, one.generation, one.seen(), None, self.held_by(one.server))
@@ -456,63 +454,46 @@ class _FromEntries(_Filling):
             now={one.server: now_at(case, shown, one) for one in self.replicas},
             time_of=lambda position: self.system.halves(position)[0],
             order_key=lambda origin, time: self.system.order_key(origin, time, 0),
-            doubted=frozenset(self.doubted),
+            doubted=frozenset(Lack(name, number) for number, fate in enumerate(fates) for name in fate.doubted),
+            needless={Lack(name, number) for number, fate in enumerate(fates) for name in fate.needless},
+            shows={name: {n for n, names in enumerate(shown_by) if name in names} for name in self.names},
             more=bool(self.situation.not_collected(self.suffix)),
         )
 
-    def _differing(self) -> None:
-        """Lots of what not every server has, as the entries show it; and which servers may have what they do not show.
+    def _differing(self, fates: Sequence[Fate]) -> list[set[str]]:
+        """Lots of what not every server has, with the numbers of the fates; which servers show each of them.
 
         Of several generations no entries are compared with each other: whoever is filled with those of another one throws all
         of its own away.
         """
-        for fate in self.situation.verdicts.fates.get(self.suffix, ()):
-            if fate.missed or fate.compared == fate.holders | fate.replaced:
-                continue  # what a server missed has a lot of its own; and what is replaced everywhere is of no use
-            first, end = (self.system.order_key(fate.origin, time, 0) for time in (fate.first, fate.last))
-            self.doubted |= {Lack(name, len(self.lots)) for name in fate.doubted}
+        names = {(row["entry"], row["attribute"]): row["target"] for row in self.situation.verdicts.missing}
+        shown_by = []
+        for fate, lot in zip(fates, lots_of(fates, self.system.order_key), strict=True):
+            target = (names.get(fate.change) or "").lower() if fate.change else ""
             within = self.within.get(next(iter(fate.compared), ""))
-            self.lots.append(Lot(fate.origin, first, end, fate.count, within=within))
+            self.lots.append(replace(lot, entry=target or None, within=within))
             mine = [one for one in self.replicas if not self.within or one.generation == within]
-            has = {x.server for x in mine if fate.has(x.server, self._top(x, fate.origin))}
-            self.holders.append(has | (fate.replaced & {x.server for x in mine}))
-        if self.within:
-            self._waited_for()
+            tops = {one.server: self._top(one, fate.origin) for one in mine}
+            self.holders.append({name for name, top in tops.items() if fate.has(name, top)})
+            shown_by.append({name for name, top in tops.items() if fate.shows(name, top)})
+        return shown_by
 
-    def _waited_for(self) -> None:
-        """What lies between one server's last change of an origin and the next one's: who is further has it.
-
-        Of several generations each one's changes count from the first on: whoever is filled with those of another one throws
-        them all away.
-        """
-        generations = dict.fromkeys(one.generation for one in self.replicas)
-        for generation in generations:
-            mine = [one for one in self.replicas if one.generation == generation]
-            within = generation if len(generations) > 1 else None
-            for origin in sorted({origin for one in mine for origin in one.vector}):
-                tops = {one.server: self._top(one, origin) for one in mine}
-                for low, high in pairwise(sorted({*tops.values(), *([-1] if within else [])})):
-                    self._stretch(origin, low, high, {name for name, top in tops.items() if top >= high}, within)
-
-    def _stretch(self, origin: str, low: int, high: int, holders: set[str], within: str | None) -> None:
-        """A lot of what the holders show there, as the one of them shows it that has kept most of it."""
+    def _alike(self, fates: Sequence[Fate]) -> None:
+        """Lots of what all servers of a generation show: whoever is filled with the data of another one throws that away."""
         shown, case = self.situation.topology, self.situation.case
-        mine = [one for one in self.replicas if one.server in holders]
-        told = {one.server: counted_between(case, states_of(case, shown, one), origin, low, high) for one in mine}
-        fullest = max(told, key=lambda name: (told[name], name))
-        count, first, end = told[fullest]
-        count -= sum(
-            lot.changes
-            for lot, names in zip(self.lots, self.holders, strict=True)
-            if lot.origin == origin and fullest in names and low < self._time(lot.last) <= high
-        )
-        if count > 0:  # else only marks of a server that is idle: nothing is lacking
-            begin, upto = (self.system.order_key(origin, time, 0) for time in (first, end))
-            self.lots.append(Lot(origin, begin, upto, count, within=within))
-            self.holders.append(holders)
-
-    def has_seen(self, one: Replica, origin: str, position: str) -> bool:
-        return self._top(one, origin) >= self._time(position)
+        for generation in dict.fromkeys(self.within.values()):
+            mine = [one for one in self.replicas if one.generation == generation]
+            files = [(one.server, file) for one in mine if (file := states_of(case, shown, one))]
+            for name, file in files[:1]:
+                unlike = Counter[str]()
+                for fate in (fate for fate in fates if name in fate.shown):
+                    unlike[fate.origin] += fate.count
+                for origin, (count, *times) in sorted(changes_shown(case, file).items()):
+                    if count > unlike[origin]:
+                        first, end = (self.system.order_key(origin, time, 0) for time in times)
+                        self.lots.append(Lot(origin, first, end, count - unlike[origin], within=generation))
+                        seen = {one.server for one in mine if self._top(one, origin) >= times[-1]}
+                        self.holders.append(seen.union(server for server, _ in files))
 
     def _top(self, one: Replica, origin: str) -> int:
         """How far the server has seen an origin. One that was quiet for long stands in no vector, seen or not."""

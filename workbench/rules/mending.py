@@ -29,7 +29,8 @@ class Lot:
     entry     what a single change is about
     creates   it brings the entry into being: a server without it refuses every later change of the entry
     renames   it gives the entry another name: under this one it is not there afterwards
-    mends     numbers of the lots whose outcome it brings once more, as a rewritten entry does
+    mends     numbers of the lots whose outcome it brings once more, as a rewritten entry does, or that it replaces
+    yields_to numbers of those among them that stay where both come: of two deletions of one entry the earlier one
     again     (lasting id of an entry, attribute in small letters) of the values that it brings once more; no name: all of it
     within    the generation it belongs to, where servers of several are there: one of another lacks nothing by lacking it
     """
@@ -44,6 +45,7 @@ class Lot:
     within: str | None = None
     again: frozenset[tuple[str, str]] = frozenset()
     renames: bool = False
+    yields_to: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -175,6 +177,10 @@ class Model:
         """The lots of every server, as if each were a lack."""
         return {Lack(name, number) for name, server in self.servers.items() for number in server.holds}
 
+    def kept(self) -> set[Lack]:
+        """Those of them that each server has for certain."""
+        return self.held()
+
     def changes(self, some: Iterable[Lack]) -> int:
         """How many changes these are."""
         return sum(self.lots[one.lot].changes for one in some)
@@ -241,7 +247,8 @@ class Model:
         self.made += 1
         position = self.fresh(at.origin, self.made)
         values = frozenset((of, name) for of, name in again)
-        self._add(Lot(at.origin, position, position, 1, entry, creates, frozenset(mends), again=values))
+        brings = frozenset(number for lot in mends for number in (lot, *self.lots[lot].mends))
+        self._add(Lot(at.origin, position, position, 1, entry, creates, brings, again=values))
         self._take(at, position, [len(self.lots) - 1])
 
     def filled(self, source: Server, server: Server) -> None:
@@ -516,7 +523,7 @@ def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achie
     without = before.copy()
     without.settle()
     lacking = without.missing() | without.pending()
-    held = without.held()
+    held = without.kept()
     done = before.copy()
     done.settle()
     done.do(effects)
@@ -528,11 +535,12 @@ def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achie
     # What no server holds, no repair can take away: a session that moves a vector over it hides what nobody would send.
     somewhere = set(known) if before.more else {lack.lot for lack in held if lack.lot in known}
     missing = {lack for lack in after.missing() if lack.lot in known}
-    now = after.held()
+    now = after.kept()
     doomed = without.missing()
     # What a server had and does not get back while life goes on is taken from it, whoever else may send it some day.
     taken = after.pending() & (held - now)
     filling = any(effect["do"] == "initialise" for effect in effects)
+    unfed = _fed(without) - _fed(after) if filling else ()
     return (
         Achieved(
             frozenset(lack for lack in lacking & there if lack.lot in known),
@@ -542,9 +550,7 @@ def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achie
             ),
             frozenset(missing),
             frozenset(lack for lack in after.pending() if lack.lot in known),
-            frozenset(server for server, writer in _fed(without) - _fed(after) if server != writer)
-            if filling
-            else frozenset(),
+            frozenset(server for server, writer in unfed if server != writer),
         ),
         done,
     )

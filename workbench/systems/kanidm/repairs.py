@@ -148,8 +148,11 @@ class WriteAgain:
         known = all(view.model.lots[number].last in asked for number in lots)
         if not known or not 0 < len(rows) <= BY_HAND or any(row["attribute"] in BY_SERVER for row in rows):
             return
+        assert isinstance(view.model, PullModel)
+        shows = view.model.shows
         right = [one.name for one in view.model.servers.values() if one.holds >= set(lots) and one.name != need.server]
-        for server in sorted(right)[:1]:
+        # One that has something in their place may have deleted the entry, and then nothing can be written there.
+        for server in sorted(right, key=lambda name: (not shows[name] >= set(lots), name))[:1]:
             yield self._draft(view, need.server, server, rows, lots)
 
     @staticmethod
