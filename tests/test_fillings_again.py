@@ -84,3 +84,39 @@ def test_a_supplier_that_the_link_names_is_named_without_an_if(tmp_path: Path) -
     title = "\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:38901 (/etc/dirsrv/slapd-s1)\n\n"
     found = diagnose(case_of(tmp_path, folder(title + line(30, BEGUN))))
     assert said(found, "LINK_FAILING")[0] == FIRST
+
+
+# --- an agreement that keeps the request to fill
+
+
+@pytest.mark.parametrize(
+    ("log", "kept"),
+    [
+        (line(30, BEGUN) + line(40, STARTS) + line(55, BEGUN) + line(58, SENT), True),
+        (line(40, STARTS) + line(43, BEGUN) + line(46, SENT), True),
+        (line(30, BEGUN) + line(33, SENT) + line(40, STARTS) + line(55, BEGUN) + line(58, SENT), False),
+        (line(30, BEGUN) + line(40, STARTS) + line(42, BEGUN) + line(45, SENT) + line(60, STARTS), False),
+        (line(30, BEGUN) + line(33, SENT), False),
+    ],
+)
+def test_a_request_that_a_start_took_along_fills_again_until_the_next_start(
+    log: str, kept: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: to switch the agreement on replaced all data of a supplier, half an hour after its filling had ended."""
+    ruv = elements(claims(r1=(1, 9), r3=(1, 9)))
+    files = {
+        "s1.replica.ldif": replica(1, ruv),
+        "s1.changelog.ldif": changelog([csn(at, rid) for rid in (1, 3) for at in range(1, 10)], own_entries=True),
+        "s1.agreements.ldif": agreement("s1-to-s3", 38903, enabled=False),
+        "s1.errors.log": log,
+        "s3.replica.ldif": replica(3, elements(claims(r1=(1, 5), r3=(1, 9)))),
+        "s3.changelog.ldif": changelog([*(csn(at, 1) for at in range(1, 6)), *(csn(at, 3) for at in range(1, 10))]),
+        "s3.agreements.ldif": agreement("s3-to-s1", 38901),
+    }
+    case = case_of(tmp_path, files)
+    found = of("FILLS_WHEN_STARTED", diagnose(case)["findings"])
+    assert [(one["server"], one["link"]) for one in found] == [("s1", "s1-to-s3")] * kept
+    enable = [course for course in plan(case).courses if course.way == "enable"]
+    assert [("FILLS_WHEN_STARTED says comes first" in course.refused, course.chosen) for course in enable] == [
+        (kept, not kept)
+    ]

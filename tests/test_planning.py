@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from collected import SHARED, needs_collected_files
 from hand_plans import recreate
 from mending_checks import model_of
+from mesh_samples import csn
 from planning_checks import AT, PLANS, check_plan, diagnosed_once, loaded, models, planned
 from planning_samples import ALL, MADE, OWN, READ_ONLY, agreement, case_of, server
 from slow_mending import Slow, Tie, World, fresh, unlike
@@ -269,6 +270,19 @@ def test_a_plan_without_a_way_says_what_a_person_can_do(tmp_path: Path) -> None:
     assert line.endswith(
         "what to do: make an agreement to s3 on a server that has them, if s3 is still meant to take part"
     )
+
+
+def test_a_hub_feeds_no_server_that_takes_it_for_itself(tmp_path: Path) -> None:
+    """Only h1 has what origin 3 made last; its RUV begins with the element of s1, which would turn it away as itself (11)."""
+    last = [csn(second, 3) for second in range(5)]
+    spans = {1: (MADE[0], MADE[-1]), 2: (OWN[0], OWN[0]), 3: (last[0], last[1])}
+    files = {
+        **server("s1", 1, spans, [*MADE, *OWN, *last[:2]], agreement("s1-to-s2", 38902) + agreement("s1-to-h1", 38950)),
+        **server("s2", 2, spans, [*MADE, *OWN, *last[:2]], agreement("s2-to-s1", 38901) + agreement("s2-to-h1", 38950)),
+        **server("h1", READ_ONLY, spans | {3: (last[0], last[-1])}, [*MADE, *OWN, *last], port=50),
+    }
+    fed = [step.details["to"] for step in planning.plan(case_of(tmp_path, files)).steps if step.repair == "feed"]
+    assert fed == ["s2"]
 
 
 def test_the_exit_code_tells_that_something_is_left(tmp_path: Path) -> None:

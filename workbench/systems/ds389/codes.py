@@ -50,6 +50,10 @@ CODES: Mapping[str, Code] = {
         (_WARNING, _ERROR),
     ),
     "INITIALISATION_RUNNING": Code("a server was offline when it was read, for new data were arriving", (_WARNING,)),
+    "FILLS_WHEN_STARTED": Code(
+        "a supplier that was stopped while it filled a consumer may fill it again whenever that agreement is started anew",
+        (_WARNING,),
+    ),
     "LINKS_TO_ONE_SERVER": Code(
         "several agreements of one supplier lead to one server: as a rule, one is meant for another server", (_WARNING,)
     ),

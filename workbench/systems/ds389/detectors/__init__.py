@@ -14,6 +14,7 @@ from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflic
 from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.database import database_failing
+from workbench.systems.ds389.detectors.fillings_again import fills_when_started
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
 from workbench.systems.ds389.detectors.ignored import missing_ignored
 from workbench.systems.ds389.detectors.initialisations import initialisation_aborted, initialisation_running
@@ -44,6 +45,7 @@ DETECTORS: Detectors = {
         clock_behind,
         initialisation_aborted,
         initialisation_running,
+        fills_when_started,
         told_by_status,
         clean_hanging,
         cleaned_and_back,

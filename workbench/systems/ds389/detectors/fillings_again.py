@@ -6,16 +6,22 @@ a fills c, which has 5 changes alone, and is killed in it
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
+from workbench.model import Finding, step
 from workbench.rules.initialisations import ABORTED
 from workbench.systems.ds389.detectors.initialisations import being_filled, unfilled
-from workbench.systems.ds389.logged.fillings_begun import fillers
+from workbench.systems.ds389.logged.fillings_begun import fillers, lasting_requests
 from workbench.systems.ds389.logged.initialisations import broken_off
+from workbench.systems.ds389.logged.lines import line_shown
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+
+FILLS_WHEN_STARTED = "FILLS_WHEN_STARTED"
 
 
 def filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[tuple[str, str]]]:
@@ -43,3 +49,35 @@ def _filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[
         for supplier in sorted(suppliers):
             found.setdefault((supplier, suffix), []).append((server, code))
     return found
+
+
+def fills_when_started(situation: Situation) -> Iterator[Finding]:
+    """Agreements that may fill their consumer again whenever they are started anew, as their supplier's last start shows."""
+    lasting = lasting_requests(situation.case, situation.topology)
+    names = Counter((link.supplier, link.name) for link in situation.topology.links)
+    for link in situation.topology.links:
+        if (told := lasting.get((link.supplier, link.name))) is None or names[link.supplier, link.name] > 1:
+            continue  # lines name no suffix
+        row, place = told
+        supplier, consumer = link.supplier, link.consumer or link.address or "its consumer"
+        at = f" at {place.at:%Y-%m-%d %H:%M:%S} UTC" if place.at else ""
+        yield Finding(
+            FILLS_WHEN_STARTED,
+            "warning",
+            f"{supplier} may fill {consumer} with all its data again each time that the agreement {link.name} is started anew: "
+            f"it had been stopped while it filled {consumer}, and its last start began that again{at}; it keeps such a request "
+            "until it is restarted",
+            server=supplier,
+            suffix=link.suffix,
+            link=link.name,
+            evidence=(line_shown(row, place),),
+            fix=(
+                step(
+                    f"restart {supplier} (`dsctl INSTANCE restart`) when no filling runs, and see in its errors log that no "
+                    "total update begins",
+                    "a filling that has ended takes the request out of the agreement's entry, so the next start reads none",
+                    f"until then do not switch {link.name} off or on, and clean no replica ID: each of these starts it anew, and "
+                    f"with it goes what only {consumer} has",
+                ),
+            ),
+        )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.initialisations import filled_at
-from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
@@ -19,6 +19,37 @@ _BEGUN = "total_begin"
 _OVER = frozenset({"total_end", "total_failed", "acquired", "released"})
 """Lines of an agreement after which its filling is over: it ended, or sessions run again."""
 _ADDRESS = re.compile(r"\(([^()\s]+:\d+)\)")
+
+
+AT_START = timedelta(seconds=10)
+"""A filling that begins so soon after a start was not asked for since."""
+
+
+def lasting_requests(case: Case, shown: Topology) -> dict[tuple[str, str], tuple[Mapping[str, Any], Place]]:
+    """Supplier and agreement -> the line of a filling that its last start began: until it starts again it keeps the request.
+
+    A server that stops while it fills another one leaves the request in the agreement's entry, and reads it at its start
+    (`auto_initialize`): each time that the agreement is started anew, the filling begins again.
+    """
+    found: dict[tuple[str, str], tuple[Mapping[str, Any], Place]] = {}
+    for log in session_logs(case.until(shown.snapshot)):
+        begun: set[str] = set()
+        before: set[str] = set()
+        start: datetime | None = None
+        for row, place in log.lines((_BEGUN, *_OVER, "starting"), WITH_TEXT):
+            name = row["link"] or ""
+            if row["code"] == "starting":
+                found = {key: line for key, line in found.items() if key[0] != log.server}
+                before, begun, start = begun, set(), place.at
+            elif row["code"] != _BEGUN:
+                begun.discard(name)
+            else:
+                begun.add(name)
+                soon = start is not None and place.at is not None and place.at - start <= AT_START
+                if start is not None and (soon or name in before):
+                    found.setdefault((log.server, name), (row, place))
+                before.discard(name)
+    return found
 
 
 def filling_goes_on(row: Mapping[str, Any]) -> bool:

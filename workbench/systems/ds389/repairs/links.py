@@ -18,6 +18,8 @@ from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Nee
 from workbench.rules.mending import LogModel, achieved
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND, replay
 from workbench.rules.vectors import last, newer
+from workbench.systems.ds389.detectors.fillings_again import FILLS_WHEN_STARTED
+from workbench.systems.ds389.logged.hubs import taken_for
 from workbench.systems.ds389.native import (
     CREDENTIALS,
     ENABLED,
@@ -135,7 +137,12 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
         one.runs = one.runs or (one.supplier, one.consumer) in ends
     tried.settle()
     found = {}
+    lasting = {(one.server, one.link) for one in view.about(FILLS_WHEN_STARTED)}
     for link in links:
+        if (link.supplier, link.name) in lasting:
+            why = f"{link.supplier} may fill {link.consumer} anew when {link.name} is switched on"
+            found[link.name] = f"{why}: what {FILLS_WHEN_STARTED} says comes first"
+            continue
         supplier, consumer = tried.servers.get(link.supplier), tried.servers.get(link.consumer or "")
         if supplier is None or consumer is None or supplier.log is None or not (supplier.works and consumer.works):
             continue
@@ -330,9 +337,17 @@ class TemporaryAgreement:
             supplier = row["supplier"]
             if (row["consumer"], row["suffix"]) != (need.server, view.suffix) or supplier in linked:
                 continue
+            if self._taken_for(view, supplier, need.server):
+                continue
             if row["decision"] == SEND and view.model.servers[supplier].log is not None:
                 yield self._draft(view, supplier, need.server, reaches)
                 return
+
+    @staticmethod
+    def _taken_for(view: View, supplier: str, server: str) -> bool:
+        """True if the server would turn the supplier away as itself: a hub calls itself by the first element of its RUV."""
+        by, to = (view.situation.replica(name, view.suffix) for name in (supplier, server))
+        return by is not None and to is not None and taken_for(view.situation.case, view.situation.topology, by, to)
 
     @staticmethod
     def _reaches(view: View, server: str) -> dict[str, list[str]]:
