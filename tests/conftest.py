@@ -24,6 +24,7 @@ import pyspark
 import pytest
 import sql_server
 from case_samples import SNAPSHOTS
+from hypothesis import settings
 from live_installed import absent
 from live_mesh import Mesh
 from spark_application import Application, application
@@ -33,6 +34,9 @@ from workbench import Case
 from workbench.engine.java import find_java, launcher
 from workbench.engine.session import spark_session
 from workbench.model import Problem
+
+settings.register_profile("workbench", deadline=None)  # a machine at its limit is slow, and nothing is wrong
+settings.load_profile("workbench")
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 180
