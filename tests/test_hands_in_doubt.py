@@ -203,6 +203,21 @@ def test_a_step_ends_while_clients_go_on_writing(every: int, tmp_path: Path) -> 
     assert ended == finished(repair)
 
 
+def test_a_server_that_takes_its_feeder_for_itself_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen on 3.1.2: a hub was to feed the supplier whose element stands first in its RUV, and nothing ever came."""
+    repair = temporary()
+    said = b"Error (11) Replication error acquiring replica: the replica has the same Replica ID as this one"
+
+    def turned_away(server: Any, agreement: Any, link: Any) -> None:
+        agreement.values["nsds5replicaLastUpdateStatus"] = [said]
+
+    monkeypatch.setattr(repair.fleet, "_replicate", turned_away)
+    ended = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
+    assert ended.state == FAILED and "takes" in ended.why and "for itself" in ended.why
+
+
 def test_a_wrong_replication_password_is_said_and_can_be_put_right(tmp_path: Path) -> None:
     repair = temporary()
     given = ["a wrong one", BIND_PASSWORD]

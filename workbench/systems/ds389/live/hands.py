@@ -422,10 +422,17 @@ class Feed(_Plain):
         if self._refused(servers, step):
             what = f"{step.details['to']} refuses {step.details['login']} with the password that was given"
             raise EndedBadly(what, "", "resume with the right one")
+        if "same Replica ID" in self._status(servers, step):  # the agreement tries no more
+            what = f"{step.details['to']} takes {step.on} for itself, by the first element of its RUV, and refuses its sessions"
+            raise EndedBadly(what, "", f"give the rest up, and let another server feed {step.details['to']}")
         return super().shortfall(servers, step, memo)
 
     def _refused(self, servers: PlannedServers, step: Step) -> bool:
-        return "(49)" in (servers.setting(step.on, step.details["dn"], "nsds5replicaLastUpdateStatus") or "")
+        return "(49)" in self._status(servers, step)
+
+    @staticmethod
+    def _status(servers: PlannedServers, step: Step) -> str:
+        return servers.setting(step.on, step.details["dn"], "nsds5replicaLastUpdateStatus") or ""
 
 
 class Unfeed(_Plain):
