@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.systems.ds389.logged.addresses import Addresses
@@ -21,10 +21,6 @@ _OVER = frozenset({"total_end", "total_failed", "acquired", "released"})
 _ADDRESS = re.compile(r"\(([^()\s]+:\d+)\)")
 
 
-AT_START = timedelta(seconds=10)
-"""A filling that begins so soon after a start was not asked for since."""
-
-
 def lasting_requests(case: Case, shown: Topology) -> dict[tuple[str, str], tuple[Mapping[str, Any], Place]]:
     """Supplier and agreement -> the line of a filling that its last start began: until it starts again it keeps the request.
 
@@ -35,18 +31,16 @@ def lasting_requests(case: Case, shown: Topology) -> dict[tuple[str, str], tuple
     for log in session_logs(case.until(shown.snapshot)):
         begun: set[str] = set()
         before: set[str] = set()
-        start: datetime | None = None
         for row, place in log.lines((_BEGUN, *_OVER, "starting"), WITH_TEXT):
             name = row["link"] or ""
             if row["code"] == "starting":
                 found = {key: line for key, line in found.items() if key[0] != log.server}
-                before, begun, start = begun, set(), place.at
+                before, begun = begun, set()
             elif row["code"] != _BEGUN:
                 begun.discard(name)
             else:
                 begun.add(name)
-                soon = start is not None and place.at is not None and place.at - start <= AT_START
-                if start is not None and (soon or name in before):
+                if name in before:
                     found.setdefault((log.server, name), (row, place))
                 before.discard(name)
     return found
