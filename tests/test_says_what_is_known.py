@@ -61,10 +61,12 @@ def test_what_a_hub_alone_has_of_the_collected_servers_came_from_one_that_was_no
     found = diagnose(case_of(tmp_path, files))["findings"]
     (stranded,) = of("STRANDED_CHANGE", found)
     (pending,) = of("PENDING_CHANGES", found)
-    for one in (stranded, pending):
-        assert one["fix"][0]["repair"].startswith("collect from ")
-        assert one["fix"][0]["caution"].startswith("do not write them once more before that")
-    assert stranded["fix"][1]["repair"].startswith("if no other server has them, save them")
+    save, collect, write = stranded["fix"]
+    for one in (collect, *pending["fix"]):
+        assert one["repair"].startswith("collect from ")
+        assert one["caution"].startswith("do not write them once more before that")
+    assert save["repair"] == "save them before anything else is done to h1"
+    assert write["repair"].startswith("if no other server has them, write the values again")
 
 
 def _plain(agreement: str) -> str:

@@ -245,9 +245,13 @@ def test_a_server_that_answers_another_supplier_does_replicate_the_suffix(
     ended: float, now: bool, tmp_path: Path
 ) -> None:
     """s2 was not collected; it refused s1 at 4 s, and a session of s3 to the same address ended with success."""
-    files = {name: text for name, text in mesh(NO_REPLICA).items() if not name.startswith("s2.")}
+    began = f"nsds5replicaLastUpdateStart: {zulu(4)}\n"
+    files = mesh(NO_REPLICA, more=began, host="s2.example.com")
+    files = {name: text for name, text in files.items() if not name.startswith("s2.")}
     files["s3.replica.ldif"] = files["s1.replica.ldif"].replace("nsDS5ReplicaId: 1", "nsDS5ReplicaId: 3")
-    files["s3.agreements.ldif"] = with_status(agreement("s3-to-s2", 38902), told(FINE, ended=ended))
+    files["s3.agreements.ldif"] = with_status(
+        agreement("s3-to-s2", 38902, host="s2.example.com"), told(FINE, ended=ended)
+    )
     one = failing(tmp_path, files)
     assert ("does now" in one["summary"]) is now
     assert ("replication enable" in str(one["fix"])) is not now

@@ -69,8 +69,12 @@ def links_of(inputs: Collection[Input], rows: Rows, vectors: Rows) -> list[dict[
     addresses: dict[tuple[str, str], set[str]] = {}
     hosts: dict[str, set[str]] = {}
     listens: dict[str, set[str]] = {}
+    main: dict[str, set[str]] = {}
     for one in inputs:
-        listens.setdefault(one.server, set()).update(map(str.lower, one.facts.get("addresses", {})))
+        its = {*map(str.lower, one.facts.get("addresses", {}))}
+        listens.setdefault(one.server, set()).update(its)
+        if one.kind and not format_with(one.kind).encrypted:
+            main.setdefault(one.server, set()).update(its)
     main_ports = {word for one in inputs if one.kind for word in format_with(one.kind).main_port}
     of_nobody: set[tuple[str, str]] = set()
     for vector in vectors:
@@ -117,7 +121,7 @@ def links_of(inputs: Collection[Input], rows: Rows, vectors: Rows) -> list[dict[
         port = f":{row[f'{end}_port']}" if f"{end}_port" in row else ""
         unlike = {other for other, its in hosts.items() if address and _all_unlike(its, _host(address.lower()))}
         if port and (row.get("transport") or "").lower() in main_ports:
-            unlike |= {other for other, its in listens.items() if _at_other_ports(its, address.lower())}
+            unlike |= {other for other, its in main.items() if _at_other_ports(its, address.lower())}
         at_port, at_address = addresses.get((suffix, port[1:]), set()), addresses.get((suffix, address.lower()), set())
         of_origin = by_origin.get((suffix, row.get("consumer_origin") or ""), set())
         host = _host(address.lower())

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 LINK_FAILING, LINK_DISABLED = "LINK_FAILING", "LINK_DISABLED"
+FILLS_WHEN_STARTED = "FILLS_WHEN_STARTED"
+"""Code of a link that may fill its consumer with all data whenever it is started anew."""
 BECAUSE = "because of it"
 """Why a link fails, in a headline that begins with what stops it."""
 _LONG = timedelta(seconds=300)

@@ -364,10 +364,22 @@ def _kept_or_saved(
     """What to do about them; `unread`: where links lead that was not collected, and may bring them."""
     if kept := _kept_by_others(situation, server, rows):
         return (kept,)
-    first = [read_first(situation, unread, rows[0]["suffix"], len(rows))] if unread else []
-    ways = [*filter(None, (supplier_again(situation, server, rows), _saved_first(situation, server)))]
-    words = "if no other server has them, " if unread else "", "or "
-    return (*first, *({**way, "repair": f"{word}{way['repair']}"} for word, way in zip(words, ways, strict=False)))
+    again = supplier_again(situation, server, rows)
+    if not unread:
+        saved = _saved_first(situation, server)
+        return (again, {**saved, "repair": f"or {saved['repair']}"}) if again else (saved,)
+    them = "it" if len(rows) == 1 else "them"
+    keep = step(
+        f"save {them} before anything else is done to {server}",
+        "its log is trimmed with time, and a filling makes it anew",
+        f"to {refill_of(situation)} {server} throws {them} away for good",
+    )
+    write = step(
+        f"{'or' if again else f'if no other server has {them},'} write the values again where they can spread from",
+        "whatever brings the servers together again starts from the others' data",
+    )
+    back = [{**again, "repair": f"if no other server has {them}, {again['repair']}"}] if again else []
+    return (keep, read_first(situation, unread, rows[0]["suffix"], len(rows)), *back, write)
 
 
 def _saved_first(situation: Situation, server: str) -> Mapping[str, Any]:

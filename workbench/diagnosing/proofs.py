@@ -196,7 +196,7 @@ class Proofs:
         """False if data replaced then were replaced after the export: by the newest change that it claims."""
         claimed = self._export_vector([export]) if since else {}
         newest = max(filter(None, map(self.system.moment, claimed.values())), default=None)
-        return newest is None or since is None or newest >= since
+        return since is None or (newest >= since if newest else export.snapshot == self.evidence.shown.snapshot)
 
     @cached_property
     def _exports(self) -> list[Input]:

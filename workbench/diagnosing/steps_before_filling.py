@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED, LINK_DISABLED, LINK_FAILING
 from workbench.diagnosing.only_holders import waits_for_it
 from workbench.model import Finding, listed, step
 
@@ -37,7 +38,23 @@ def with_steps_before_filling(situation: Situation, findings: Iterable[Finding])
                     if f"from the changelog of {server}," not in text and not text.startswith("do not "):  # they say so
                         found[number] = replace(one, fix=(*one.fix[:at], first, *one.fix[at:]))
                     break
-    return off_before_writable(found)
+    return off_before_writable(request_first(found))
+
+
+def request_first(findings: list[Finding]) -> list[Finding]:
+    """The findings; before a link is switched on or off, its supplier gives up the request to fill that it keeps."""
+    kept = {(one.server, one.suffix, one.link) for one in findings if one.code == FILLS_WHEN_STARTED}
+    return [
+        replace(one, fix=(_request_first(one.link or ""), *one.fix))
+        if one.code in (LINK_DISABLED, LINK_FAILING) and (one.server, one.suffix, one.link) in kept
+        else one
+        for one in findings
+    ]
+
+
+def _request_first(link: str) -> Mapping[str, str | None]:
+    why = f"as soon as {link} is started anew all data of its consumer may be replaced"
+    return step(f"first do what {FILLS_WHEN_STARTED} says on {link}", why)
 
 
 def off_before_writable(findings: list[Finding]) -> list[Finding]:

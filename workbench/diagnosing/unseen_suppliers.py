@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.collected.links import one_machine
 from workbench.fleet.told import makes_none
 from workbench.fleet.topology import NOT_COLLECTED
 from workbench.model import Finding, first_few, step, time_passed
@@ -116,7 +117,13 @@ def _all_suppliers(situation: Situation) -> set[tuple[str, str | None]]:
     making = {one.suffix for one in shown.replicas if one.origin or not makes_none(case, shown, one.server, one.suffix)}
     rows = [row for row in claims_of(situation) if row["suffix"] not in making]
     found = {((row["url"] or "").partition("://")[2].strip("/").lower(), row["suffix"]) for row in rows}
-    return {(address, suffix) for address, suffix in found if address not in situation.once(_listening)}
+    known = [address.rpartition(":") for address in situation.once(_listening)]
+
+    def collected(address: str) -> bool:
+        host, _, port = address.rpartition(":")
+        return any(port == its_port and one_machine(host, its) for its, _, its_port in known)
+
+    return {(address, suffix) for address, suffix in found if not collected(address)}
 
 
 def supplier_not_collected(situation: Situation) -> Iterator[Finding]:

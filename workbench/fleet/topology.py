@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workbench.collected.inputs import Input
@@ -221,9 +222,16 @@ class Topology:
                 if one_suffix and supplier.claims and consumer.claims:
                     yield supplier, consumer, links.get((supplier.server, consumer.server, supplier.suffix))
 
+    @cached_property
+    def _links_from(self) -> dict[tuple[str, str | None], list[Link]]:
+        found: dict[tuple[str, str | None], list[Link]] = {}
+        for one in self.links:
+            found.setdefault((one.supplier, one.suffix), []).append(one)
+        return found
+
     def leads_elsewhere(self, supplier: str, suffix: str | None, consumer: str) -> bool:
         """True if links of the supplier are known, and each leads to another server than this one."""
-        mine = [one for one in self.links if (one.supplier, one.suffix) == (supplier, suffix)]
+        mine = self._links_from.get((supplier, suffix), ())
         to_it = (consumer not in one.unlike if one.consumer is None else one.consumer == consumer for one in mine)
         return bool(mine) and not any(to_it)
 

@@ -119,7 +119,8 @@ def alone_said(shown: Topology, suffix: str | None) -> list[str]:
         return []
     of = f" of {suffix}" if suffix else ""
     return [
-        f"only {telling[0]} tells what it has{of}, so nothing can be said of missing changes: collect from others, too"
+        f"only {telling[0]} tells what it has{of}: what no file of it names cannot be judged; collect from the others, too, if "
+        "there are any"
     ]
 
 

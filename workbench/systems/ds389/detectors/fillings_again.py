@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
 from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
 from workbench.model import Finding, step
 from workbench.rules.initialisations import ABORTED
 from workbench.systems.ds389.detectors.initialisations import being_filled, unfilled
-from workbench.systems.ds389.logged.fillings_begun import fillers, lasting_requests
+from workbench.systems.ds389.logged.addresses import addresses_of
+from workbench.systems.ds389.logged.fillings_begun import address_of, fillers
 from workbench.systems.ds389.logged.initialisations import broken_off
 from workbench.systems.ds389.logged.lines import line_shown
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
-
-FILLS_WHEN_STARTED = "FILLS_WHEN_STARTED"
 
 
 def filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[tuple[str, str]]]:
@@ -44,7 +44,7 @@ def _filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[
     found: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
     for (server, suffix), code in sorted(codes.items(), key=str):
         by = coming[server, suffix][0] if (server, suffix) in coming else []
-        suppliers = {*fillers(situation.case, situation.topology, server, suffix), *(link.supplier for link, _ in by)}
+        suppliers = {*fillers(situation.once(addresses_of), server, suffix), *(link.supplier for link, _ in by)}
         suppliers |= {left[server, suffix].supplier} if (server, suffix) in left else set()
         for supplier in sorted(suppliers):
             found.setdefault((supplier, suffix), []).append((server, code))
@@ -53,18 +53,23 @@ def _filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[
 
 def fills_when_started(situation: Situation) -> Iterator[Finding]:
     """Agreements that may fill their consumer again whenever they are started anew, as their supplier's last start shows."""
-    lasting = lasting_requests(situation.case, situation.topology)
+    places = situation.once(addresses_of)
     names = Counter((link.supplier, link.name) for link in situation.topology.links)
     for link in situation.topology.links:
-        if (told := lasting.get((link.supplier, link.name))) is None or names[link.supplier, link.name] > 1:
-            continue  # lines name no suffix
+        if (told := places.fillings.lasting.get((link.supplier, link.name))) is None:
+            continue
         row, place = told
+        at_line = address_of(row)
+        if at_line and at_line != link.address and not (link.consumer and places.is_of(link.consumer, at_line)):
+            continue  # it leads elsewhere now
+        alike = names[link.supplier, link.name] > 1  # lines name no suffix
+        called = f"{link.name}, or one of that name of another suffix," if alike else link.name
         supplier, consumer = link.supplier, link.consumer or link.address or "its consumer"
         at = f" at {place.at:%Y-%m-%d %H:%M:%S} UTC" if place.at else ""
         yield Finding(
             FILLS_WHEN_STARTED,
             "warning",
-            f"{supplier} may fill {consumer} with all its data again each time that the agreement {link.name} is started anew: "
+            f"{supplier} may fill {consumer} with all its data again each time that the agreement {called} is started anew: "
             f"it had been stopped while it filled {consumer}, and its last start began that again{at}; it keeps such a request "
             "until it is restarted",
             server=supplier,

@@ -16,7 +16,8 @@ from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
 from workbench.systems.ds389.detectors.silent import empty_ones, refused_searches
 from workbench.systems.ds389.formats.directory import status_code
-from workbench.systems.ds389.logged.fillings_begun import fillers, filling_goes_on
+from workbench.systems.ds389.logged.addresses import addresses_of
+from workbench.systems.ds389.logged.fillings_begun import fillers, tried_again
 from workbench.systems.ds389.logged.initialisations import (
     BrokenOff,
     broken_off,
@@ -129,7 +130,8 @@ def being_filled(
     sending: dict[tuple[str, str | None], list[tuple[Link, Mapping[str, Any]]]] = {}
     for link in situation.topology.links:
         row = statuses.get((link.supplier, link.suffix, link.name), {})
-        if link.consumer and filling_goes_on(row):
+        going_on = "Total update in progress" in (row.get("init_status") or "") and row.get("init_outcome") is None
+        if link.consumer and going_on:
             sending.setdefault((link.consumer, link.suffix), []).append((link, row))
     broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
     found = {}
@@ -191,6 +193,16 @@ def _running(
     )
 
 
+def _fillers(
+    situation: Situation, server: str, suffix: str | None, by: Sequence[_Sending], log: BrokenOff | None
+) -> list[str]:
+    """The suppliers that were filling a server, as their agreements or logs tell, or that go on trying after it went offline."""
+    statuses = situation.statuses()
+    to_it = [one for one in situation.topology.links if (one.consumer, one.suffix) == (server, suffix)] if log else []
+    trying = {one.supplier for one in to_it if tried_again(statuses.get((one.supplier, one.suffix, one.name), {}))}
+    return sorted({link.supplier for link, _ in by} | trying | {*fillers(situation.once(addresses_of), server, suffix)})
+
+
 def _cut_short(
     situation: Situation,
     server: str,
@@ -202,11 +214,13 @@ def _cut_short(
     """The same of a server that could not be read: no data arrive there now."""
     what = suffix or "the suffix"
     proof, evidence = _proofs_of_running(suffix, by, log, began)
-    names = sorted({link.supplier for link, _ in by} | {*fillers(situation.case, situation.topology, server, suffix)})
+    names = _fillers(situation, server, suffix, by, log)
     whom = f" by {listed(names)}" if names else ""
+    stopped = [name for name in names if name in situation.topology.down]
+    starts = listed([server, *stopped])
     why = f"its old data of {what} are gone"
     if names:
-        why = f"{listed(names)} {'begins' if len(names) == 1 else 'begin'} that again as soon as {server} answers"
+        why = f"{listed(names)} {'begins' if len(names) == 1 else 'begin'} that again as soon as both ends answer"
     return Finding(
         INITIALISATION_RUNNING,
         "warning",
@@ -217,7 +231,7 @@ def _cut_short(
         root=f"{server} answers nobody since new data for it were arriving: it has no whole data of {what}",
         fix=(
             step(
-                f"start {server}, and collect again when it has been filled"
+                f"start {starts}, and collect again when {server} has been filled"
                 + (
                     ""
                     if names

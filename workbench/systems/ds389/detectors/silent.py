@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding, listed, step
+from workbench.systems.ds389.logged.addresses import addresses_of
 from workbench.systems.ds389.logged.fillings_begun import fillers
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _filled_again(situation: Situation, server: str, by: Sequence[str]) -> tuple
     return (
         step(
             f"start {listed(stopped)} (`dsctl INSTANCE start`), and collect again when {server} has been filled",
-            f"{listed(stopped)} began to fill {server}, by its log did not end that, and {begins} it again as it starts",
+            f"{listed(stopped)} began to fill {server}, no log shows the end of that, and {begins} it again at the next start",
             f"first copy the database folder of {server}: its changelog may hold changes that no other server has",
         ),
     )
@@ -114,7 +115,7 @@ def _filled_again(situation: Situation, server: str, by: Sequence[str]) -> tuple
 def search_refused(situation: Situation) -> Iterator[Finding]:
     """A server that refused to be searched for its data: while these are replaced, and where they are gone, it answers so."""
     for (server, suffix), (said, text, at) in refused_searches(situation).items():
-        by = fillers(situation.case, situation.topology, server, suffix)
+        by = fillers(situation.once(addresses_of), server, suffix)
         yield Finding(
             "SEARCH_REFUSED",
             "error",

@@ -159,4 +159,4 @@ def _is_certificates(head: bytes, name: str) -> bool:
     return head.startswith(ABOUT.encode())
 
 
-CERTIFICATES = Format("ds389.certificates", _is_certificates, lambda: _read, RECORDS, splittable=True)
+CERTIFICATES = Format("ds389.certificates", _is_certificates, lambda: _read, RECORDS, splittable=True, encrypted=True)

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from workbench.collected.links import one_machine
+from workbench.systems.ds389.logged.fillings_begun import Fillings, fillings_of
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
+    from workbench.diagnosing.situation import Situation
     from workbench.fleet.topology import Link, Topology
+
+
+def addresses_of(situation: Situation) -> Addresses:
+    """Those of a situation: to be asked for by `situation.once`."""
+    return Addresses(situation.case, situation.topology)
 
 
 class Addresses:
     """Where the collected servers listen, by their own vectors and by the links that lead to them."""
 
     def __init__(self, case: Case, shown: Topology) -> None:
-        self.shown = shown
+        self.case, self.shown = case, shown
         self.of: dict[str, Counter[str]] = {}
         self.silent: dict[str, str] = {}
         """Address -> a server that did not answer, and whose log names the address as its own."""
@@ -76,6 +84,15 @@ class Addresses:
         host, _, port = (address or "").lower().rpartition(":")
         known = (one.lower().rpartition(":") for one in self.of.get(server, ()))
         return any(port == its_port and one_machine(its, host) for its, _, its_port in known)
+
+    def is_of(self, server: str, address: str | None) -> bool:
+        """The same, also of a server that did not answer."""
+        return self.is_at(server, address) or self.silent_at(address) == server
+
+    @cached_property
+    def fillings(self) -> Fillings:
+        """The fillings that suppliers began, by their logs."""
+        return fillings_of(self.case, self.shown)
 
     def leads_back(self, link: Link) -> bool:
         """True if the address of a link is that of its own supplier, and nothing but the link has it for that of its consumer."""

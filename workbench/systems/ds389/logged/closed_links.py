@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from workbench.collected.links import LOOPBACK
 from workbench.rules.assumptions import CLOCK_IN_UTC
 from workbench.rules.link_failures import BACKING_OFF, SCHEDULE_CLOSED, TRANSIENT, LinkFailure
 from workbench.systems.ds389.logged.lines import last_start
@@ -31,7 +32,9 @@ _AGAIN_WITHIN, _REFUSED_WITHIN = timedelta(seconds=300), timedelta(seconds=60)
 def answers_another(case: Case, shown: Topology, link: Link, since: datetime | None) -> bool:
     """True if the server at the address of a link took a session over another agreement, for this suffix, since then."""
     statuses = statuses_of(case, shown.snapshot)
-    others = (one for one in shown.links if (one.address, one.suffix) == (link.address, link.suffix) and one != link)
+    here = LOOPBACK.fullmatch((link.address or "").rpartition(":")[0])  # of each supplier another machine, perhaps
+    others = [one for one in shown.links if (one.address, one.suffix) == (link.address, link.suffix) and one != link]
+    others = [one for one in others if not here or one.supplier == link.supplier]
     rows = (statuses.get((one.supplier, one.suffix, one.name), {}) for one in others if link.address)
     ended = (row.get("ended_at") for row in rows if not cause_of(row.get("status"), row.get("transport")))
     return since is not None and any(at and at > since for at in ended)

@@ -46,7 +46,7 @@ from workbench.systems.ds389.logged.closed_links import (
     started_again,
     status_shown,
 )
-from workbench.systems.ds389.logged.fillings_begun import fillers, filling_goes_on
+from workbench.systems.ds389.logged.fillings_begun import fills_anew
 from workbench.systems.ds389.logged.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, taken_for
 from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
@@ -487,7 +487,7 @@ def _told(
         if others and link.suffix not in others:
             says = f"{cause.says}: it has {', '.join(others)}"
             cause = replace(cause, reason=WRONG_SUFFIX, says=says, short="wrong suffix")
-        elif serves := serves or answers_another(case, shown, link, one.last or one.ended):
+        elif serves := serves or answers_another(case, shown, link, one.last or one.row.get("started_at")):
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
     if hangs and cause.short == CONSUMER_DOWN:
@@ -539,7 +539,7 @@ def _told(
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was,
         plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
-        refills=down and (filling_goes_on(one.row) or link.supplier in fillers(case, shown, link.consumer or "", link.suffix)),
+        refills=down and fills_anew(case, link, one.row, places, str(link.consumer or silent)),
         **of_consumer(shown, link, failing),
     )  # fmt: skip
     return LinkFailure(

@@ -389,9 +389,9 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
         )
     if link.down:
         then = "finds a consumer without whole data" if link.unfilled else "delivers what waits"
-        then = "fills it with all its data anew, as it had begun to" if link.refills else then
+        then = "fills it with all data again, as it had begun to" if link.refills else then
         why = f"the supplier tries again by itself, at the latest every five minutes, and then {then}"
-        goes = "what only the data and the changelog of the consumer have goes with that" if link.refills else None
+        goes = "what only the data and the changelog of the consumer have is lost then" if link.refills else None
         return (step(f"start {link.consumer}: `dsctl INSTANCE start` there", why, goes),)
     return (
         step(

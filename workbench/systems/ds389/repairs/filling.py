@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from workbench.boundary import as_file_name
 from workbench.diagnosing.behind_links import alone_without_log
+from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
 from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.only_holders import waits_for_it
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
@@ -37,7 +38,7 @@ from workbench.systems.ds389.repairs.differing import REPLICATION_WAS_OFF
 from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
-from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
+from workbench.systems.ds389.repairs.links import enabling, fills_when_switched_on, links_to, not_now, off
 from workbench.systems.ds389.repairs.restarting import restarted_first
 from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_its_own, not_judged, took_unrecorded
 from workbench.systems.ds389.repairs.unlike_links import list_conflict, lost_by_lists
@@ -230,7 +231,8 @@ class Initialise:
             or took_unrecorded(view, model.servers[source].source or source, server, way),
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
-            else restarted_first(view, source, server)
+            else fills_when_switched_on(view, link)
+            or restarted_first(view, source, server)
             or locked_login(view, server, _login(view, link))
             or not_now(view, source, server)
             or list_conflict(view, server, link=link)
@@ -518,6 +520,9 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
             f"{rid} until the next initialisation"
         )
         return Draft("clean-by-force" if force else "clean", says, refused=first)
+    if lasting := sorted({one.link for one in view.about(FILLS_WHEN_STARTED) if one.link}):
+        why = f"cleaning starts agreements anew, and {listed(lasting)} may fill its consumer then: what {FILLS_WHEN_STARTED} says"
+        return Draft("clean-by-force" if force else "clean", says, refused=f"{why} comes first")
     if kept and naming <= {*kept}:
         way = "clean-by-force" if force else "clean"
         return Draft(way, says, refused=f"only {name_it} it, which only an initialisation ends: {stays}")

@@ -12,13 +12,13 @@ from workbench.diagnosing.arriving import (
     STOPPED_MEANWHILE,
     WITHOUT_DATA,
 )
+from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
 from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
 from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, refusing_all, stopped_links, stopped_servers, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.mending import LogModel, achieved
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND, replay
 from workbench.rules.vectors import last, newer
-from workbench.systems.ds389.detectors.fillings_again import FILLS_WHEN_STARTED
 from workbench.systems.ds389.logged.hubs import taken_for
 from workbench.systems.ds389.native import (
     CREDENTIALS,
@@ -59,6 +59,15 @@ def off(view: View, link: Link) -> bool:
     return any(
         (one.supplier, one.consumer, one.runs) == (link.supplier, link.consumer, False) for one in view.model.links
     )
+
+
+def fills_when_switched_on(view: View, link: Link) -> str:
+    """Why an agreement that is off may not be switched on yet: it may fill its consumer; empty: nothing tells that it would."""
+    lasting = {(one.server, one.link) for one in view.about(FILLS_WHEN_STARTED)}
+    if not off(view, link) or (link.supplier, link.name) not in lasting:
+        return ""
+    why = f"{link.supplier} may fill {link.consumer} anew when {link.name} is switched on"
+    return f"{why}: what {FILLS_WHEN_STARTED} says comes first"
 
 
 def enabling(view: View, link: Link, arrives: bool) -> Step:
@@ -137,11 +146,9 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
         one.runs = one.runs or (one.supplier, one.consumer) in ends
     tried.settle()
     found = {}
-    lasting = {(one.server, one.link) for one in view.about(FILLS_WHEN_STARTED)}
     for link in links:
-        if (link.supplier, link.name) in lasting:
-            why = f"{link.supplier} may fill {link.consumer} anew when {link.name} is switched on"
-            found[link.name] = f"{why}: what {FILLS_WHEN_STARTED} says comes first"
+        if why := fills_when_switched_on(view, link):
+            found[link.name] = why
             continue
         supplier, consumer = tried.servers.get(link.supplier), tried.servers.get(link.consumer or "")
         if supplier is None or consumer is None or supplier.log is None or not (supplier.works and consumer.works):
@@ -274,6 +281,7 @@ class Rescue:
         server = need.server
         own = view.model.servers[server].origin or ""
         senders = [link for link in links_to(view, server) if self._helps(view, link, own)]
+        senders = [link for link in senders if not fills_when_switched_on(view, link)]
         if not senders:
             return
         start = Step(
