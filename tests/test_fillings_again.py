@@ -116,7 +116,11 @@ def test_a_request_that_a_start_took_along_fills_again_until_the_next_start(
     case = case_of(tmp_path, files)
     found = of("FILLS_WHEN_STARTED", diagnose(case)["findings"])
     assert [(one["server"], one["link"]) for one in found] == [("s1", "s1-to-s3")] * kept
-    enable = [course for course in plan(case).courses if course.way == "enable"]
+    disabled = [one["fix"][0]["repair"] for one in of("LINK_DISABLED", diagnose(case)["findings"])]
+    assert [text == "first do what FILLS_WHEN_STARTED says on s1-to-s3" for text in disabled] == [kept]
+    made = plan(case)
+    assert ("enable" in {step.repair for step in made.steps}) is not kept
+    enable = [course for course in made.courses if course.way == "enable"]
     assert [("FILLS_WHEN_STARTED says comes first" in course.refused, course.chosen) for course in enable] == [
         (kept, not kept)
     ]
