@@ -103,7 +103,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     lot = SimpleNamespace(origin="3", first="a", last="b", changes=1)
     model = SimpleNamespace(servers=servers, links=running, lots=[lot, lot], origin_of=lambda position: "3", more=False)
     model.copy, model.settle, model.go_on, model.do = lambda: model, lambda: None, lambda: None, lambda effects: None
-    model.missing = model.pending = model.held = set  # whatever is done, nothing is hidden by it
+    model.missing = model.pending = model.held = model.kept = set  # whatever is done, nothing is hidden by it
     model.given, model.saved, model.session = range(0), set(), lambda link: False
     topology = SimpleNamespace(
         links=links,
@@ -124,7 +124,8 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     situation.replica = lambda server, suffix: None
     situation.once = lambda tells: []
     situation.rows = lambda *what, **where: iter(())  # nobody's entries were collected
-    return SimpleNamespace(suffix=SUFFIX, model=model, situation=situation, made_at=MADE_AT, findings=())
+    about = {"suffix": SUFFIX, "made_at": MADE_AT, "findings": (), "about": lambda *codes: []}
+    return SimpleNamespace(model=model, situation=situation, **about)
 
 
 def need(code: str, server: str | None = "s3", **more: Any) -> Need:

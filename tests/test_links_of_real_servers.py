@@ -285,4 +285,4 @@ def test_links_of_one_name_are_told_apart_by_their_suffix() -> None:
 
     both = [row("a-to-b", "o=one"), row("a-to-b", "o=two")]
     assert failing_say(both) == "2 links fail: a-to-b of o=one, a-to-b of o=two (timeout)"
-    assert failing_say([row("a", "o=one"), row("b", "o=two")]) == "2 links fail: a, b (timeout)"
+    assert failing_say([row("a", "o=one"), row("b", "o=two")]) == "2 links fail: a of o=one, b of o=two (timeout)"

@@ -63,8 +63,9 @@ def off(view: View, link: Link) -> bool:
 
 def fills_when_switched_on(view: View, link: Link) -> str:
     """Why an agreement that is off may not be switched on yet: it may fill its consumer; empty: nothing tells that it would."""
-    lasting = {(one.server, one.link) for one in view.about(FILLS_WHEN_STARTED)}
-    if not off(view, link) or (link.supplier, link.name) not in lasting:
+    if not off(view, link):
+        return ""
+    if (link.supplier, link.name) not in {(one.server, one.link) for one in view.about(FILLS_WHEN_STARTED)}:
         return ""
     why = f"{link.supplier} may fill {link.consumer} anew when {link.name} is switched on"
     return f"{why}: what {FILLS_WHEN_STARTED} says comes first"
