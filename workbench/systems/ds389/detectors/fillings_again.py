@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
 from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
 from workbench.model import Finding, step
 from workbench.rules.initialisations import ABORTED
@@ -67,7 +66,7 @@ def fills_when_started(situation: Situation) -> Iterator[Finding]:
         supplier, consumer = link.supplier, link.consumer or link.address or "its consumer"
         at = f" at {place.at:%Y-%m-%d %H:%M:%S} UTC" if place.at else ""
         yield Finding(
-            FILLS_WHEN_STARTED,
+            "FILLS_WHEN_STARTED",
             "warning",
             f"{supplier} may fill {consumer} with all its data again each time that the agreement {called} is started anew: "
             f"it had been stopped while it filled {consumer}, and its last start began that again{at}; it keeps such a request "

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.arriving import INITIALISATION_RUNNING
 from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.fleet.topology import not_collected
@@ -222,7 +221,7 @@ def _cut_short(
     if names:
         why = f"{listed(names)} {'begins' if len(names) == 1 else 'begin'} that again as soon as both ends answer"
     return Finding(
-        INITIALISATION_RUNNING,
+        "INITIALISATION_RUNNING",
         "warning",
         f"{server} was being initialised{whom} when it stopped, or answered no more: {proof}",
         server=server,
