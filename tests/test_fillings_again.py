@@ -114,9 +114,10 @@ def test_a_request_that_a_start_took_along_fills_again_until_the_next_start(
         "s3.agreements.ldif": agreement("s3-to-s1", 38901),
     }
     case = case_of(tmp_path, files)
-    found = of("FILLS_WHEN_STARTED", diagnose(case)["findings"])
-    assert [(one["server"], one["link"]) for one in found] == [("s1", "s1-to-s3")] * kept
-    disabled = [one["fix"][0]["repair"] for one in of("LINK_DISABLED", diagnose(case)["findings"])]
+    findings = diagnose(case)["findings"]
+    lasting = [(finding["server"], finding["link"]) for finding in of("FILLS_WHEN_STARTED", findings)]
+    assert lasting == [("s1", "s1-to-s3")] * kept
+    disabled = [finding["fix"][0]["repair"] for finding in of("LINK_DISABLED", findings)]
     assert [text == "first do what FILLS_WHEN_STARTED says on s1-to-s3" for text in disabled] == [kept]
     made = plan(case)
     assert ("enable" in {step.repair for step in made.steps}) is not kept

@@ -334,9 +334,10 @@ def test_a_server_that_stopped_while_it_was_filled_is_filled_anew_as_it_starts(t
     found = diagnose(case_of(tmp_path, files))
     named = of("INITIALISATION_RUNNING", found["findings"])
     assert len(named) == (told != "neither")
-    for one in named:
-        assert one["fix"][0]["repair"].startswith("start s2, and collect again when s2 has been filled")
-        assert ("initialise s2 from one that has all data" in one["fix"][0]["repair"]) is (told == "log")
+    for finding in named:
+        repair = finding["fix"][0]["repair"]
+        assert repair.startswith("start s2, and collect again when s2 has been filled")
+        assert ("initialise s2 from one that has all data" in repair) is (told == "log")
         assert headline(found).startswith("s2 answers nobody since new data for it were arriving")
 
 

@@ -42,7 +42,7 @@ def _filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[
     }
     found: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
     for (server, suffix), code in sorted(codes.items(), key=str):
-        by = coming[server, suffix][0] if (server, suffix) in coming else []
+        by = coming[server, suffix].by if (server, suffix) in coming else ()
         suppliers = {*fillers(situation.once(addresses_of), server, suffix), *(link.supplier for link, _ in by)}
         suppliers |= {left[server, suffix].supplier} if (server, suffix) in left else set()
         for supplier in sorted(suppliers):

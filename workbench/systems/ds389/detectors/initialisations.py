@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -111,19 +111,46 @@ def _has_data(situation: Situation, server: str, suffix: str | None) -> bool:
 
 def initialisation_running(situation: Situation) -> Iterator[Finding]:
     """Replicas to which new data were coming when all was read, as their own logs or the agreements that lead to them tell."""
-    for (server, suffix), (by, log, began) in being_filled(situation).items():
-        running = _cut_short if server in situation.topology.down else _running
-        yield _with_what_is_left(situation, running(situation, server, suffix, by, log, began))
+    for filling in being_filled(situation).values():
+        down = filling.server in situation.topology.down
+        yield _with_what_is_left(situation, _cut_short(situation, filling) if down else _running(filling))
 
 
-_Sending = tuple["Link", Mapping[str, Any]]
-"""A link and what its agreement says."""
+@dataclass(frozen=True)
+class Filling:
+    """New data that were coming to a server.
+
+    by     the links over which they came, each with what its agreement says
+    log    what the log of the server says of it; None: nothing
+    began  when it began, by that log, else by the agreement
+    """
+
+    server: str
+    suffix: str | None
+    by: Sequence[tuple[Link, Mapping[str, Any]]]
+    log: BrokenOff | None
+    began: datetime | None
+
+    @property
+    def what(self) -> str:
+        """The suffix, in words."""
+        return self.suffix or "the suffix"
+
+    def told(self) -> tuple[str, tuple[Mapping[str, Any], ...]]:
+        """What tells of it, in words and as evidence."""
+        at = f" at {self.began:%Y-%m-%d %H:%M:%S} UTC" if self.began else ""
+        lines = (line_shown(row, place) for row, place in (self.log.lines if self.log else ()))
+        agreements = ({key: row.get(key) for key in ("file", "offset", "name", "init_status")} for _, row in self.by)
+        says = (
+            f"its errors log says that {self.what} went offline for that{at}, and does not say that it came back"
+            if self.log
+            else f"that began{at}, and the agreement says that it goes on"
+        )
+        return says, (*lines, *agreements)
 
 
-def being_filled(
-    situation: Situation,
-) -> dict[tuple[str, str | None], tuple[list[_Sending], BrokenOff | None, datetime | None]]:
-    """Server and suffix -> the links that fill it, what its own log says of it, and when it began."""
+def being_filled(situation: Situation) -> dict[tuple[str, str | None], Filling]:
+    """The fillings that went on when all was read, by server and suffix."""
     offline = {(one.server, one.suffix): one for one in still_offline(situation.case, situation.topology)}
     statuses = situation.statuses()
     sending: dict[tuple[str, str | None], list[tuple[Link, Mapping[str, Any]]]] = {}
@@ -144,42 +171,20 @@ def being_filled(
         back = filled_at(session_logs(situation.case), server, suffix) if by else None
         if not log and began and back and back >= began:
             continue  # the agreement was read before it had ended, and the server tells that it has
-        found[server, suffix] = by, log, began
+        found[server, suffix] = Filling(server, suffix, by, log, began)
     return found
 
 
-def _proofs_of_running(
-    suffix: str | None, by: Sequence[_Sending], log: BrokenOff | None, began: datetime | None
-) -> tuple[str, tuple[Mapping[str, Any], ...]]:
-    """What tells that a server was being filled, in words and as evidence."""
-    at = f" at {began:%Y-%m-%d %H:%M:%S} UTC" if began else ""
-    lines = (line_shown(row, place) for row, place in (log.lines if log else ()))
-    told = ({key: row.get(key) for key in ("file", "offset", "name", "init_status")} for _, row in by)
-    says = (
-        f"its errors log says that {suffix or 'the suffix'} went offline for that{at}, and does not say that it came back"
-        if log
-        else f"that began{at}, and the agreement says that it goes on"
-    )
-    return says, (*lines, *told)
-
-
-def _running(
-    situation: Situation,
-    server: str,
-    suffix: str | None,
-    by: Sequence[_Sending],
-    log: BrokenOff | None,
-    began: datetime | None,
-) -> Finding:
-    what = suffix or "the suffix"
+def _running(filling: Filling) -> Finding:
+    server, what, by = filling.server, filling.what, filling.by
     whom = f" by {by[0][0].supplier}, over {by[0][0].name}" if len(by) == 1 else ""
-    proof, evidence = _proofs_of_running(suffix, by, log, began)
+    proof, evidence = filling.told()
     return Finding(
         "INITIALISATION_RUNNING",
         "warning",
         f"{server} was being initialised{whom} when it was read: {proof}",
         server=server,
-        suffix=suffix,
+        suffix=filling.suffix,
         evidence=evidence,
         root=f"new data for {server} were arriving when it was read: it answers nobody for {what} until that ends",
         fix=(
@@ -192,28 +197,20 @@ def _running(
     )
 
 
-def _fillers(
-    situation: Situation, server: str, suffix: str | None, by: Sequence[_Sending], log: BrokenOff | None
-) -> list[str]:
+def _fillers(situation: Situation, filling: Filling) -> list[str]:
     """The suppliers that were filling a server, as their agreements or logs tell, or that go on trying after it went offline."""
-    statuses = situation.statuses()
-    to_it = [one for one in situation.topology.links if (one.consumer, one.suffix) == (server, suffix)] if log else []
-    trying = {one.supplier for one in to_it if tried_again(statuses.get((one.supplier, one.suffix, one.name), {}))}
-    return sorted({link.supplier for link, _ in by} | trying | {*fillers(situation.once(addresses_of), server, suffix)})
+    statuses, key = situation.statuses(), (filling.server, filling.suffix)
+    links = [link for link in situation.topology.links if (link.consumer, link.suffix) == key] if filling.log else []
+    trying = {link.supplier for link in links if tried_again(statuses.get((link.supplier, link.suffix, link.name), {}))}
+    sending = {link.supplier for link, _ in filling.by}
+    return sorted(sending | trying | {*fillers(situation.once(addresses_of), *key)})
 
 
-def _cut_short(
-    situation: Situation,
-    server: str,
-    suffix: str | None,
-    by: Sequence[_Sending],
-    log: BrokenOff | None,
-    began: datetime | None,
-) -> Finding:
+def _cut_short(situation: Situation, filling: Filling) -> Finding:
     """The same of a server that could not be read: no data arrive there now."""
-    what = suffix or "the suffix"
-    proof, evidence = _proofs_of_running(suffix, by, log, began)
-    names = _fillers(situation, server, suffix, by, log)
+    server, what = filling.server, filling.what
+    proof, evidence = filling.told()
+    names = _fillers(situation, filling)
     whom = f" by {listed(names)}" if names else ""
     stopped = [name for name in names if name in situation.topology.down]
     starts = listed([server, *stopped])
@@ -225,7 +222,7 @@ def _cut_short(
         "warning",
         f"{server} was being initialised{whom} when it stopped, or answered no more: {proof}",
         server=server,
-        suffix=suffix,
+        suffix=filling.suffix,
         evidence=evidence,
         root=f"{server} answers nobody since new data for it were arriving: it has no whole data of {what}",
         fix=(
