@@ -212,6 +212,35 @@ def test_a_log_that_goes_on_over_the_closed_time_was_not_opened_anew(tmp_path: P
     assert {(row["server"], row["position"]) for row in found["missing"]} == {("s2", csn(15, 1))}
 
 
+@pytest.mark.parametrize(
+    ("lines", "made", "known"),
+    [
+        ([(10, STARTS), (60, STOPPED), (61, STARTS)], [70, 80], True),
+        ([(61, STARTS)], [70, 80], False),
+        ([(10, STARTS), (60, STOPPED), (61, STARTS)], [80], False),
+    ],
+    ids=["its errors log reaches back", "its errors log begins later", "its log lacks its first change"],
+)
+def test_a_changelog_that_begins_with_the_first_change_of_a_new_supplier_is_no_sign_of_other_data(
+    lines: list[tuple[float, str]], made: list[int], known: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: a consumer was made a supplier and restarted; what it had applied before could not be judged."""
+    ruv, of_s1 = claims(r1=(20, 50), r2=(70, 80)), [csn(at, 1) for at in (20, 30, 50)]
+    files: Files = {
+        "s1.replica.ldif": replica(1, elements(ruv)),
+        "s1.changelog.ldif": changelog([*of_s1, csn(70, 2), csn(80, 2)], own_entries=True),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(2, elements(ruv)),
+        "s2.changelog.ldif": changelog([csn(at, 2) for at in made], marks=[csn(50, 1)], own_entries=True),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+        "s2.errors.log": "".join(plain_line(*line) for line in lines),
+        "s2.access.log": "".join(answered(at, f"uid=u{at}", csn(at, 1), replicated=True) for at in (20, 30, 50)),
+    }
+    found = diagnose(case_of(tmp_path, files))
+    assert not found["missing"]
+    assert not found["unknown"] if known else {row["server"] for row in found["unknown"]} == {"s2"}
+
+
 def test_a_server_that_shows_what_others_lack_is_not_filled_from_them(tmp_path: Path) -> None:
     """An entry of s2 has another name than elsewhere; berta alone shows there what no log has."""
     files = opened((10, STARTS), (30, NOT_OPEN), (60, STOPPED), (61, STARTS))

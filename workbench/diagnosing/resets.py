@@ -15,6 +15,7 @@ from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Proving, Reset
+from workbench.systems import format_with
 
 CLOCKS_APART = timedelta(seconds=60)
 """By how much the clocks of an origin and of a server that was initialised may differ."""
@@ -71,7 +72,8 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     known = mark and any(mark <= one.ended + CLOCKS_APART for one in opened)
     if mark and not known and (not replacing or replacing[-1].ended + slack < mark):
         # The log was made anew after all that is known: nobody says by what, and when.
-        found.append(Reset(REPLACED, mark, mark))
+        began = _first_made(evidence, replica, mark)
+        found.append(Reset(LOG_REPLACED, mark, began) if began else Reset(REPLACED, mark, mark))
     return sorted([*found, *opened], key=lambda reset: reset.began)
 
 
@@ -101,6 +103,23 @@ def _opened(evidence: Evidence, replica: Replica, proving: Proving, replacing: I
     }
     begins = all(at and at >= (start if origin == replica.origin else first) - _AHEAD for origin, at in made.items())
     return [Reset(LOG_REPLACED, first, start)] if begins else []
+
+
+def _first_made(evidence: Evidence, replica: Replica, mark: datetime) -> datetime | None:
+    """When a server made its first change of all, where its log begins with it: it became a supplier, and its data stayed.
+
+    What replaces data stands in its errors log, which reaches back behind the marks of its log.
+
+    09:49 filled    09:54 the newest change that it has: the mark    09:56 made a supplier    09:56:03 its first change: own
+    """
+    own = replica.vector.get(replica.origin) if replica.origin else None
+    logged = replica.log.facts.get("by_origin", {}).get(replica.origin) if replica.log else None
+    if not own or not own.min or not logged or str(logged["min"]) != own.min:
+        return None
+    mine = (one for one in evidence.inputs if one.server == replica.server)
+    logs = (one.facts.get("time", {}).get("min") for one in mine if format_with(one.kind).evidence == "errors_log")
+    told, began = min(filter(None, logs), default=""), evidence.system.moment(own.min)
+    return began if began and told and datetime.fromisoformat(told) < mark <= began + _AHEAD else None
 
 
 def _joined(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
