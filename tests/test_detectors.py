@@ -80,6 +80,14 @@ def test_an_origin_that_nobody_is(tmp_path: Path) -> None:
     assert (one["origin"], one["severity"], one["items"]) == ("3", "warning", [csn(3, 3)])
 
 
+def test_an_origin_that_nobody_is_is_not_cleaned_before_its_changes_have_arrived(tmp_path: Path) -> None:
+    files = with_a_third_origin()
+    files["s2.replica.ldif"] = replica(2, elements(claims(r1=(0, 4), r2=(1, 2), r3=(0, 2))))
+    (one,) = of("DEAD_ORIGIN", findings(tmp_path, files))
+    assert one["summary"].endswith("; s2 waits for changes of it")
+    assert one["fix"][0]["repair"].startswith("first do what PENDING_CHANGES says of s2")
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

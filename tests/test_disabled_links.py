@@ -102,6 +102,31 @@ def test_no_advice_goes_in_a_circle(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("others", "first", "why"),
+    [
+        ("abc", "make an agreement from d to b or c", "a would take d for itself"),
+        ("a", "make d a supplier with an origin of its own, and an agreement from there to a", "a would take d for itself"),
+    ],
+)
+def test_no_agreement_leads_from_a_hub_to_a_server_that_takes_it_for_itself(
+    others: str, first: str, why: str, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: e (4) is gone, and only the hub d has its last changes; the element of a stands first in the RUV of d."""
+    away = [f"{by}-to-{to}" for by in "abcd" for to in "abcd" if by == "d" or to not in f"{others}d"]
+    files = mesh(without=away)
+    del files["d.agreements.ldif"]
+    for name, number in {"a": 1, "b": 2, "c": 3}.items():
+        files[f"{name}.replica.ldif"] = replica(number, elements(claims(r1=(0, 1), r4=(0, 2))))
+    files["d.replica.ldif"] = replica(65535, elements(claims(r1=(0, 1), r4=(0, 14))))
+    for name in "abcd":
+        files[f"{name}.replica.ldif"] = files[f"{name}.replica.ldif"].replace(":38904", ":38999")
+    files = {name: text for name, text in files.items() if name[0] in f"{others}d"}
+    found = diagnose(case_of(tmp_path, files))
+    fixes = [one["fix"][0] for one in of("PENDING_CHANGES", found["findings"]) if one["origin"] == "4"]
+    assert {fix["repair"] for fix in fixes} == {first} and all(why in fix["why"] for fix in fixes)
+
+
 def test_what_no_link_can_bring_is_a_warning(tmp_path: Path) -> None:
     """d was a hub that feeds r, and was made a supplier: what it writes stands on d and r, and comes to no other server."""
     files = mesh(without=FROM_D)

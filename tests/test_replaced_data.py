@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from case_samples import INCIDENT
-from detector_samples import BEGAN, listening, plain_line, stamp
+from detector_samples import BEGAN, listening, of, plain_line, stamp
 from entry_samples import entry
 from entry_samples import mesh as shown_by
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
@@ -67,6 +67,20 @@ def test_what_came_with_a_total_initialisation_was_never_logged(tmp_path: Path) 
     assert missed(tmp_path / "whole", whole) == []
     assert missed(tmp_path / "holed", holed) == [csn(20, 1)]
     assert missed(tmp_path / "told-twice", holed, holed) == [csn(20, 1)]
+
+
+@pytest.mark.parametrize(("seen", "runs"), [(5, False), (15, False), (5, True)], ids=["closed", "newer", "on the way"])
+def test_that_a_server_was_filled_from_one_that_lacked_what_it_waits_for_is_said(
+    seen: int, runs: bool, tmp_path: Path
+) -> None:
+    """The data that came from second 10 to 12 have the changes up to `seen`; the link to it is switched off."""
+    online = f"- NOTICE - {PLUGIN} - Replica dc=example,dc=com is coming online; enabling replication\n"
+    files = consumer(f"{INITIALISED}{stamp(12)} {online}", [])
+    files["c1.replica.ldif"] = replica(65535, elements(claims(r1=(1, seen))), flags=0)
+    files["s1.agreements.ldif"] = agreement("to-c1", 38905, enabled=runs)
+    (waits,) = of("PENDING_CHANGES", diagnose(case_of(tmp_path, files))["findings"])
+    told = "; it was initialised at 2024-03-24 10:27:24 UTC, and these data lack the first of them"
+    assert waits["overruled_by"] is None and (told in waits["summary"]) is (seen == 5 and not runs)
 
 
 def test_a_log_that_ends_while_data_come_does_not_prove_that_they_lack_anything(tmp_path: Path) -> None:

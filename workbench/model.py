@@ -278,6 +278,8 @@ class System:
                   do not change
     kept_origins  gives what tells which servers make no changes as the origin of their configuration: (case, topology) -> server
                   and suffix -> the origin that their data has; None: no evidence of it is known
+    turns_away    gives what tells whether a server would turn a supplier away over whatever link: (case, topology, replica of the
+                  supplier, replica of the consumer); None: none does
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
 
@@ -328,6 +330,7 @@ class System:
     filled_again: Callable[[], Callable[..., Mapping[tuple[str, str | None], Sequence[tuple[str, str]]]]] | None = None
     supplier_again: Callable[[], Callable[..., str]] | None = None
     kept_origins: Callable[[], Callable[..., Mapping[tuple[str, str | None], str]]] | None = None
+    turns_away: Callable[[], Callable[..., bool]] | None = None
     naming: Callable[[], Naming] | None = None
     link_failures: Callable[[], Callable[..., Mapping[Any, Any]]] | None = None
     kept_behind: Callable[[], Callable[..., str]] | None = None

@@ -190,6 +190,11 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
             )
             held = f"the fullest log still has {counted(most)} of it" if most else "no log holds a change of it"
             left = "" if shown.pulling else f"; {held}"
+            waits = sorted(
+                one["server"] for one in situation.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, origin)
+            )
+            if waits:
+                left += f"; {listed(waits)} wait{'s' * (len(waits) == 1)} for changes of it"
             yield Finding(
                 "DEAD_ORIGIN",
                 "info" if shown.pulling else "warning",
@@ -199,7 +204,9 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
                 suffix=suffix,
                 items=tuple(sorted({shown.system.show(row["max"]) for row in rows if row["max"]})),
                 evidence=first_few(map(element_of, rows)),
-                fix=(_GOES_BY_ITSELF,) if shown.pulling else (_CLEAN, *_by_filling(shown, suffix, servers)),
+                fix=(_GOES_BY_ITSELF,)
+                if shown.pulling
+                else (*_arrived_first(waits), _CLEAN, *_by_filling(shown, suffix, servers)),
             )
 
 
@@ -212,6 +219,14 @@ def _by_filling(shown: Topology, suffix: str | None, servers: Sequence[str]) -> 
             f"where it stays, {shown.system.refill} {listed(servers, 'and')} from a server whose vector does not name it",
             "no cleaning reaches a server that only a hub feeds",
             "clean the others first, or it comes back with the data",
+        )
+
+
+def _arrived_first(waits: Sequence[str]) -> Iterator[Mapping[str, str | None]]:
+    if waits:
+        yield step(
+            f"first do what PENDING_CHANGES says of {listed(waits)}, and clean the origin when these changes have arrived",
+            "no session brings a change of an origin that was cleaned",
         )
 
 

@@ -455,6 +455,9 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         if refused:
             who += f"; {how_refused(row)}"
         who = apart if unfed else how_dropped(row) if dropped else apart or who
+        replaced = "" if coming else replaced_after(situation, row["server"], row["suffix"], [row["first"]])
+        if replaced:
+            who += f"; {replaced}, and these data lack {'it' if row['count'] == 1 else 'the first of them'}"
         unread = bool(row.get("unread_log"))
         gone = f"; {supplied_by_none(situation, row['suffix'], lacking, unread_log=unread)}" if lacking else ""
         if lacking and situation.verdicts.tiers is not None:  # logs may have them, and what comes before them is gone

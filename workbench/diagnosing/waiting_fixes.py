@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.behind_links import suppliers_first
@@ -217,9 +217,9 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             "consumer of each into case.yaml, load the folder again and diagnose anew",
             f"no collected file says which server listens at that address: it may be {server}, or one that sends to it",
         )
-    if holders := sorted(
-        {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])} - group
-    ):
+    sending = {(one["supplier"], one["consumer"]) for one in pairs if has_some(one, row["origin"])}
+    sending = {(by, to) for by, to in sending if to in group and by not in group}
+    if holders := sorted({by for by, _ in sending}):
         reaching = above(server, suffix, only_running=False)
         closed = sorted(
             link.name
@@ -238,11 +238,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
                 f"first do what is said of {listed(held, 'and', _NAMED)}, and of the links that lead away from there",
                 f"links lead from there to {server}, and no session brings them over these as the servers are now",
             )
-        return step(
-            f"make an agreement from {listed(holders, 'or', _NAMED)} to {listed(sorted(group), 'or', _NAMED)}",
-            f"{listed(holders, 'and', _NAMED)} would send them, and no link leads from there to {server}, directly or "
-            "through others",
-        )
+        return _new_agreement(situation, row, holders, group, sending)
     it = "it" if row["count"] == 1 else "them"
     if row.get("uncovered"):
         return step("collect once more", f"the vectors were read before {'it was' if it == 'it' else 'they were'} made")
@@ -250,3 +246,34 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         f"see what is found on the links to {server}; if that is nothing, collect once more",
         f"as the servers were read, no session delivers {it}",
     )
+
+
+def _new_agreement(
+    situation: Situation, row: Row, holders: list[str], group: Collection[str], sending: set[tuple[str, str]]
+) -> Mapping[str, Any]:
+    """From whom to whom an agreement brings what waits. `group`: the server and who feeds it, `sending`: who would send it to whom."""
+    server = row["server"]
+    away = {ends for ends in sending if _turns_away(situation, row["suffix"], *ends)}
+    taking = [to for to in sorted(group) if not any((by, to) in away for by in holders)]
+    why = f"{listed(holders, 'and', _NAMED)} would send them, and no link leads from there to {server}, directly or through others"
+    if not taking and sending - away:
+        holders = [min(by for by, _ in sending - away)]
+        taking = [to for to in sorted(group) if (holders[0], to) not in away]
+    if not taking:
+        return step(
+            f"make {holders[0]} a supplier with an origin of its own, and an agreement from there to {server}",
+            f"{why}; {server} would take {holders[0]} for itself as long as that has none",
+        )
+    beside = sorted({to for by, to in away if by in holders})
+    if beside:
+        why += f"; {listed(beside, 'and', _NAMED)} would take {listed(sorted({by for by, _ in away}), 'or', _NAMED)} for itself"
+    return step(
+        f"make an agreement from {listed(holders, 'or', _NAMED)} to {listed(taking, 'or', _NAMED)}",
+        why,
+    )
+
+
+def _turns_away(situation: Situation, suffix: str | None, supplier: str, consumer: str) -> bool:
+    turns_away = situation.topology.system.turns_away
+    by, to = situation.replica(supplier, suffix), situation.replica(consumer, suffix)
+    return bool(turns_away and by and to and turns_away()(situation.case, situation.topology, by, to))

@@ -101,6 +101,12 @@ def _link_failures() -> Callable[..., Any]:
     return link_failures
 
 
+def _turns_away() -> Callable[..., bool]:
+    from workbench.systems.ds389.logged.hubs import taken_for
+
+    return taken_for
+
+
 def _kept_origins() -> Callable[..., dict[tuple[str, str | None], str]]:
     from workbench.systems.ds389.logged.replicas_off import kept_origins
 
@@ -173,6 +179,7 @@ SYSTEM = System(
     },
     supplier_again=_supplier_again,
     kept_origins=_kept_origins,
+    turns_away=_turns_away,
     naming=_naming,
     link_failures=_link_failures,
     kept_behind=_kept_behind,
