@@ -106,7 +106,11 @@ def test_no_advice_goes_in_a_circle(tmp_path: Path) -> None:
     ("others", "first", "why"),
     [
         ("abc", "make an agreement from d to b or c", "a would take d for itself"),
-        ("a", "make d a supplier with an origin of its own, and an agreement from there to a", "a would take d for itself"),
+        (
+            "a",
+            "make d a supplier with an origin of its own, and an agreement from there to a",
+            "a would take d for itself",
+        ),
     ],
 )
 def test_no_agreement_leads_from_a_hub_to_a_server_that_takes_it_for_itself(

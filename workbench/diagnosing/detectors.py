@@ -191,7 +191,9 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
             held = f"the fullest log still has {counted(most)} of it" if most else "no log holds a change of it"
             left = "" if shown.pulling else f"; {held}"
             waits = sorted(
-                one["server"] for one in situation.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, origin)
+                one["server"]
+                for one in situation.verdicts.pending
+                if (one["suffix"], one["origin"]) == (suffix, origin)
             )
             if waits:
                 left += f"; {listed(waits)} wait{'s' * (len(waits) == 1)} for changes of it"

@@ -72,8 +72,8 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     known = mark and any(mark <= one.ended + CLOCKS_APART for one in opened)
     if mark and not known and (not replacing or replacing[-1].ended + slack < mark):
         # The log was made anew after all that is known: nobody says by what, and when.
-        began = _first_made(evidence, replica, mark)
-        found.append(Reset(LOG_REPLACED, mark, began) if began else Reset(REPLACED, mark, mark))
+        made = _first_made(evidence, replica, mark)
+        found.append(Reset(LOG_REPLACED, mark, made) if made else Reset(REPLACED, mark, mark))
     return sorted([*found, *opened], key=lambda reset: reset.began)
 
 

@@ -251,11 +251,16 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
 def _new_agreement(
     situation: Situation, row: Row, holders: list[str], group: Collection[str], sending: set[tuple[str, str]]
 ) -> Mapping[str, Any]:
-    """From whom to whom an agreement brings what waits. `group`: the server and who feeds it, `sending`: who would send it to whom."""
+    """From whom to whom an agreement brings what waits.
+
+    group    the server, and who feeds it
+    sending  who would send it to whom
+    """
     server = row["server"]
     away = {ends for ends in sending if _turns_away(situation, row["suffix"], *ends)}
     taking = [to for to in sorted(group) if not any((by, to) in away for by in holders)]
-    why = f"{listed(holders, 'and', _NAMED)} would send them, and no link leads from there to {server}, directly or through others"
+    why = f"{listed(holders, 'and', _NAMED)} would send them"
+    why += f", and no link leads from there to {server}, directly or through others"
     if not taking and sending - away:
         holders = [min(by for by, _ in sending - away)]
         taking = [to for to in sorted(group) if (holders[0], to) not in away]
