@@ -50,6 +50,7 @@ def made(folder: Path, changes: int, lost: Mapping[int, Numbers], details: bool 
     known = folder / "inputs.json"
     if not known.exists():
         (folder / "evidence").mkdir(parents=True)
+        (folder / "case.yaml").write_text("name: bench\n")
         known.write_text(json.dumps([vars(one) for one in _logs(folder / "evidence", changes, lost, details)]))
     return Case(folder, "bench", {"now": str(folder)}, [Input(**one) for one in json.loads(known.read_text())])
 
