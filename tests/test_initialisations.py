@@ -113,6 +113,31 @@ def test_a_consumer_that_is_down_and_was_not_filled_to_the_end(tmp_path: Path) -
     assert "then initialise s3 again" in link["fix"][-1]["repair"]
 
 
+OFFLINE = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {} is going offline; disabling replication"
+
+
+@pytest.mark.parametrize(("second", "known"), [(21, True), (200, False)], ids=["that one", "a later one"])
+def test_a_filling_that_its_agreement_tells_as_aborted_is_told_once(second: int, known: bool, tmp_path: Path) -> None:
+    """Seen on 2.3.1: beside "has to be initialised again" it was said to wait until it has been filled."""
+    log = plain_line(second, OFFLINE.format("dc=example,dc=com"))
+    found = diagnose(case_of(tmp_path, mesh(log=log)))["findings"]
+    assert of("INITIALISATION_ABORTED", found)
+    assert bool(of("INITIALISATION_RUNNING", found)) is not known
+
+
+def test_what_a_hub_has_is_not_looked_for_on_a_server_whose_data_are_gone(tmp_path: Path) -> None:
+    """Seen on 2.3.1: the old data of s3 are replaced, and the hub s9 has its last changes: "start s3, which may have them"."""
+    files = mesh(log=plain_line(21, OFFLINE.format("dc=example,dc=com")))
+    seen = elements(claims(r2=(1, 2), r1=(1, 30), r3=(1, 9)))
+    files |= {
+        "s9.replica.ldif": replica(65535, seen),
+        "s9.changelog.ldif": files["s1.changelog.ldif"] + changelog([csn(second, 3) for second in range(1, 10)]),
+        **listening("s9"),
+    }
+    waits = of("PENDING_CHANGES", diagnose(case_of(tmp_path, files))["findings"])
+    assert {one["fix"][0]["repair"] for one in waits if one["origin"] == "3"} == {"make an agreement from s9 to s1"}
+
+
 IMPORTED = plain_line(
     90, "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
 )

@@ -354,8 +354,11 @@ def _unrelated_first(situation: Situation, link: Link) -> Row | None:
         row["unrelated"] and (row["supplier"], row["consumer"], row["suffix"]) == ends for row in situation.pairs
     ):
         return None
+    empty = [name for name in ends[:2] if name and (name, link.suffix) in situation.without_data]
     return step(
-        "leave it off until what UNRELATED_DATA says is done, then switch it on",
+        f"leave it off until {listed(empty)} {'has' if len(empty) == 1 else 'have'} whole data again, then switch it on"
+        if empty
+        else "leave it off until what UNRELATED_DATA says is done, then switch it on",
         f"{link.supplier} and {link.consumer} have data of different beginnings: no session over it would send anything",
     )
 

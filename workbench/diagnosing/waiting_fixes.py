@@ -179,10 +179,13 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what LINK_FAILING says on {listed(failing, 'or', _NAMED)}",
             f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
-    if any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
+    related = any(one["consumer"] in above(server, suffix) and has_some(one, row["origin"]) for one in pairs)
+    if not related and any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
-    if unread := situation.not_collected(suffix):
-        return read_first(situation, unread, suffix, row["count"])
+    unread = situation.not_collected(suffix)
+    with_data = [name for name in unread if (name, suffix) not in situation.without_data]
+    if with_data or (unread and not related):
+        return read_first(situation, with_data or unread, suffix, row["count"])
     if (server, suffix) in situation.once(to_be_filled):
         return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     feeding = {

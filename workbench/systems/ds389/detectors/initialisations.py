@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
+from workbench.diagnosing.resets import CLOCKS_APART
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, counted, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
@@ -112,8 +113,19 @@ def _has_data(situation: Situation, server: str, suffix: str | None) -> bool:
 def initialisation_running(situation: Situation) -> Iterator[Finding]:
     """Replicas to which new data were coming when all was read, as their own logs or the agreements that lead to them tell."""
     for filling in being_filled(situation).values():
+        if _is_told_as_aborted(situation, filling):
+            continue
         down = filling.server in situation.topology.down
         yield _with_what_is_left(situation, _cut_short(situation, filling) if down else _running(filling))
+
+
+def _is_told_as_aborted(situation: Situation, filling: Filling) -> bool:
+    """True if the agreement over which the data came tells that it was aborted, and nobody begins it again."""
+    aborted = unfilled(situation).get((filling.server, filling.suffix))
+    if aborted is None or aborted.outcome != ABORTED or not (filling.began and aborted.began and aborted.ended):
+        return False
+    same = aborted.began - CLOCKS_APART <= filling.began <= aborted.ended + CLOCKS_APART
+    return same and not _fillers(situation, filling)
 
 
 @dataclass(frozen=True)
