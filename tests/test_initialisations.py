@@ -125,6 +125,17 @@ def test_a_filling_that_its_agreement_tells_as_aborted_is_told_once(second: int,
     assert bool(of("INITIALISATION_RUNNING", found)) is not known
 
 
+@pytest.mark.parametrize("second", [None, 10, 20], ids=["no log", "an earlier one", "that one"])
+def test_a_filling_that_its_supplier_began_goes_on_though_no_agreement_asks_for_it(
+    second: int | None, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: a request of before a stop is in no entry, and began a filling: it was said to be aborted."""
+    begun = 'INFO - NSMMReplicationPlugin - repl5_tot_run - Beginning total update of replica "agmt="cn=s1-to-s3" (localhost:38903)".'
+    lines = plain_line(0, "INFO - slapd_daemon - slapd started.") + (plain_line(second, begun) if second else "")
+    found = diagnose(case_of(tmp_path, mesh(status="Error (0) Total update in progress") | {"s1.errors.log": lines}))
+    assert bool(of("INITIALISATION_ABORTED", found["findings"])) is (second != 20)
+
+
 def test_what_a_hub_has_is_not_looked_for_on_a_server_whose_data_are_gone(tmp_path: Path) -> None:
     """Seen on 2.3.1: the old data of s3 are replaced, and the hub s9 has its last changes: "start s3, which may have them"."""
     files = mesh(log=plain_line(21, OFFLINE.format("dc=example,dc=com")))

@@ -23,6 +23,7 @@ from workbench.systems.ds389.logged.initialisations import (
     broken_off,
     filled_at,
     filled_from_a_file,
+    goes_on,
     left_unfilled,
     still_offline,
 )
@@ -73,7 +74,7 @@ def unfilled(situation: Situation) -> dict[tuple[str, str | None], Initialisatio
     """Server and suffix -> the initialisation that broke off or did not begin, as the agreements that lead there tell."""
     own = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
     empty, refusing = (
-        left_unfilled(situation.case, situation.topology.links, situation.statuses()),
+        left_unfilled(situation.once(addresses_of), situation.statuses()),
         refused_searches(situation),
     )
     found = {}
@@ -168,8 +169,7 @@ def being_filled(situation: Situation) -> dict[tuple[str, str | None], Filling]:
     sending: dict[tuple[str, str | None], list[tuple[Link, Mapping[str, Any]]]] = {}
     for link in situation.topology.links:
         row = statuses.get((link.supplier, link.suffix, link.name), {})
-        going_on = "Total update in progress" in (row.get("init_status") or "") and row.get("init_outcome") is None
-        if link.consumer and going_on:
+        if link.consumer and goes_on(situation.once(addresses_of), link, row):
             sending.setdefault((link.consumer, link.suffix), []).append((link, row))
     broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
     found = {}

@@ -15,6 +15,7 @@ from workbench.systems.ds389.rules.proving import owners_of, store_of
 if TYPE_CHECKING:
     from workbench.cases.case import Case
     from workbench.fleet.topology import Link, Topology
+    from workbench.systems.ds389.logged.addresses import Addresses
 
 Row = Mapping[str, Any]
 
@@ -30,30 +31,42 @@ _TELLING = (
     "starting",
 )
 """These, and those that tell of which suffix an import was."""
+_SECOND = timedelta(seconds=1)
 _ENDS_WITH_IT = timedelta(seconds=60)
 """What a consumer logs so soon is the end of the initialisation that broke off."""
 
 
-def left_unfilled(
-    case: Case, links: Iterable[Link], statuses: Mapping[LinkKey, Row]
-) -> dict[tuple[str, str | None], Initialisation]:
+def goes_on(places: Addresses, link: Link, row: Row) -> bool:
+    """True if an agreement says that it fills its consumer, and still asks for that or its supplier's log tells that it began.
+
+    A request of before a stop is in no entry, and the sentence of a filling that was broken off may stay behind.
+    """
+    if "Total update in progress" not in (row.get("init_status") or ""):
+        return False
+    line, began = places.fillings.begun.get((link.supplier, link.name)), row.get("init_started_at")
+    logged = line[1].at if line else None
+    return row.get("init_outcome") is None or bool(logged and began and logged >= began - _SECOND)
+
+
+def left_unfilled(places: Addresses, statuses: Mapping[LinkKey, Row]) -> dict[tuple[str, str | None], Initialisation]:
     """(consumer, suffix) -> its last initialisation, which ended badly, where nothing tells that it was filled since.
 
     A consumer of which no file tells which server it is stands under its address.
     """
     of: dict[str | None, list[Initialisation]] = {}
-    for link in links:
+    for link in places.shown.links:
         consumer = link.consumer or (link.failure.means if link.failure else None) or link.address
         row = statuses.get((link.supplier, link.suffix, link.name), {})
         if consumer:
             times = row.get("init_started_at"), row.get("init_ended_at")
             session = last_success(row)
-            told = Initialisation(link.supplier, link.name, consumer, *times, row.get("init_outcome"), session)
+            outcome = None if goes_on(places, link, row) else row.get("init_outcome")
+            told = Initialisation(link.supplier, link.name, consumer, *times, outcome, session)
             # An agreement that never initialised anybody tells nothing, unless a session of it succeeded.
             if told.at or told.outcome or session:
                 of.setdefault(link.suffix, []).append(told)
     found = {(name, suffix): one for suffix, some in of.items() for name, one in unfilled(some).items()}
-    return {key: one for key, one in found.items() if not filled_from_a_file(case, *key, one)}
+    return {key: one for key, one in found.items() if not filled_from_a_file(places.case, *key, one)}
 
 
 class BrokenOff(NamedTuple):

@@ -157,7 +157,7 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
             # Between two failures the status tells of the attempt that has just begun.
             failing.setdefault(link.supplier, []).append(_Failing(link, row, Cause(BACKING_OFF, 0, "", "")))
             begun.add(key)
-    empty = left_unfilled(case, shown.links, statuses) if failing else {}
+    empty = left_unfilled(places, statuses) if failing else {}
     stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(_FATAL)}
     if not failing and not stopped:
         return found
