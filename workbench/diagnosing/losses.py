@@ -223,6 +223,13 @@ def _given_own_back(
         return step(
             again, "no server is known to have them", f"the access log of {server} may name operation and entry of each"
         )
+    shown = sorted({name for row in rows for name in row.get("shown_by") or ()})
+    if not held and shown and not sources_that_fill(situation, shown, server, suffix):
+        return step(
+            f"do what MISSED_CHANGE says of {server}",
+            f"only entries of {listed(shown)} show what they did, and {server} cannot be filled from there",
+            f"do not {refill_of(situation)} {listed(shown)} before that",
+        )
     return step(
         f"{refill_of(situation)} {server} from the server with the most complete data",
         "others have what it lacks, but its vector says that it has it",

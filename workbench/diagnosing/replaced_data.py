@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def replaced_after(
     situation: Situation, server: str, suffix: str | None, positions: Iterable[str], whole: bool = True
 ) -> str:
-    """What replaced the data that had any of these changes first, in words; empty: nothing is known to have.
+    """What brought the data that a server has, where it had any of these changes before, in words; empty: nothing is known.
 
     `whole`: data that came whole from another server count, too
     """
@@ -22,8 +22,8 @@ def replaced_after(
     made = [at for position in positions if (at := moment(typed(position) or ""))]
     kinds = (TOTAL, REPLACED) if whole else (REPLACED,)
     resets = situation.verdicts.resets.get((server, suffix), ())
-    later = [one for one in resets if one.sure and one.kind in kinds and made and one.ended > min(made)]
-    if not later:
+    later = [one for one in resets if one.sure and one.kind in (TOTAL, REPLACED) and made and one.ended > min(made)]
+    if not later or later[-1].kind not in kinds:
         return ""
-    what = "it was initialised" if later[0].kind == TOTAL else "its data came from a backup or a file"
-    return f"{what} at {later[0].ended:%Y-%m-%d %H:%M:%S} UTC"
+    what = "it was initialised" if later[-1].kind == TOTAL else "its data came from a backup or a file"
+    return f"{what} at {later[-1].ended:%Y-%m-%d %H:%M:%S} UTC"

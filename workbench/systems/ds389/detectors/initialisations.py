@@ -296,6 +296,7 @@ def _by_its_own_log(situation: Situation, one: BrokenOff) -> Finding:
     suffix = one.suffix or "SUFFIX"
     full = full_at(situation.case, one.server, one.at)
     room = "give it more room, then " if full else ""
+    first = _get_first(situation, ways[0].supplier, one.suffix) if ways else ""
     how = (
         f" from {ways[0].supplier}, {initialise(ways[0].supplier, suffix, ways[0].name)}"
         if ways
@@ -312,10 +313,10 @@ def _by_its_own_log(situation: Situation, one: BrokenOff) -> Finding:
         root=f"{broke}: {one.server} has to be initialised again",
         fix=(
             step(
-                f"{room}initialise {one.server}{how}",
+                f"{room}{first}initialise {one.server}{how}",
                 f"until then {one.server} answers neither clients nor suppliers for {suffix}",
-                f"{'' if full else 'find out first why that ended; '}an initialisation whose supplier was stopped begins again "
-                "when that one starts",
+                f"{'' if full else 'find out first why that ended; '}an initialisation whose supplier was stopped may begin "
+                "again when that one starts",
             ),
         ),
     )
@@ -362,6 +363,12 @@ def _suppliers_unread(situation: Situation, consumer: str, suffix: str | None) -
     return len(unknown) > 1
 
 
+def _get_first(situation: Situation, source: str, suffix: str | None) -> str:
+    """What comes before a server fills another one, with the words that lead on; empty: it waits for nothing."""
+    left = waits_for(situation, source, suffix)
+    return f"let {source} get the {counted(left)} that it waits for (PENDING_CHANGES), then " if left else ""
+
+
 def _not_begun(situation: Situation, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
     fix = _again(situation, one, who, told["suffix"], f"see whether {who} still has to be initialised; if so, ")
     return Finding(
@@ -383,8 +390,7 @@ def _again(situation: Situation, one: Initialisation, who: str, suffix: str | No
     ways = best_links_to(situation, one.consumer, suffix)
     if waits_for(situation, source, suffix) and ways:
         source, name = ways[0].supplier, ways[0].name
-    if left := waits_for(situation, source, suffix):
-        first += f"let {source} get the {counted(left)} that it waits for (PENDING_CHANGES), then "
+    first += _get_first(situation, source, suffix)
     return step(
         f"{first}initialise {who} from {source}, {initialise(source, what, name)}",
         f"{who} takes no changes until an initialisation succeeds; no session delivers the data that did not arrive"
