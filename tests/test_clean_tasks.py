@@ -91,6 +91,29 @@ def test_the_element_of_a_live_replica_id_goes_by_its_cleaning(tmp_path: Path) -
     assert "write" not in str([step["repair"] for step in differs["fix"]])
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_what_is_shown_of_a_dead_replica_id_that_was_cleaned_is_written_again(told: bool, tmp_path: Path) -> None:
+    """Seen on 2.3.1: "find out first why the RUV does not name it", where the errors log of the same folder tells."""
+    files: dict[str, Any] = equal_servers()
+    done = plain_line(30, "CleanAllRUV Task (rid 7): Successfully cleaned rid(7)") if told else ""
+    files |= {"s1.errors.log": plain_line(0, "INFO - slapd_daemon - slapd started.") + done}
+    generation, *named = elements(claims(r1=(0, 9), r2=(1, 2)))
+    for rid in (1, 2):
+        files[f"s{rid}.replica.ldif"] = replica(rid, [generation, *named])
+    files["s3.replica.ldif"] = replica(65535, [generation, *named], flags=0)
+    anna, new = entry("uid=anna", 1), entry("uid=new", 5).replace(csn(1, 1), csn(20, 7))
+    files["s1.entries.ldif"] = export([generation, *named], [anna])
+    files["s3.entries.ldif"] = export([generation, *named], [anna, new])
+    (differs,) = (one for one in of("ENTRIES_DIFFER", findings(tmp_path, files)) if one["server"] == "s1")
+    steps = [step["repair"] for step in differs["fix"]]
+    if not told:
+        assert steps[0].startswith("find out first why the RUV of s1 does not name origin 7") and len(steps) == 1
+        return
+    assert ", and s1 cleaned origin 7 at 2024-03-24 10:27:42 UTC, of which the others show changes" in differs["summary"]
+    assert steps[0] == "restart s1, unless it was restarted since the cleaning"
+    assert "as s3 shows them" in steps[1] and differs["fix"][1]["caution"].startswith("do not initialise s3 before that")
+
+
 def test_nothing_that_lets_such_a_task_go_on_is_advised_before(tmp_path: Path) -> None:
     """s2 is behind, and a link to it fails: once it is mended, the task goes on."""
     logs = waits(0, 10, rid=2) + not_connected(9, "localhost:38902")

@@ -145,6 +145,18 @@ def test_nobody_can_bring_the_consumer_up_to_date(trimmed: int, needed: bool, tm
     assert [(one["severity"], one["server"]) for one in found] == [("error", "s2")] * needed
 
 
+def test_nobody_is_to_be_filled_for_what_only_a_server_without_a_log_has(tmp_path: Path) -> None:
+    """Seen on 2.3.1: the last changes of s3, which is gone, are on the consumer c1 alone, and it can fill nobody."""
+    files: dict[str, Any] = {}
+    for rid in (1, 2):
+        files[f"s{rid}.replica.ldif"] = replica(rid, elements(claims(r1=(0, 4), r2=(1, 2), r3=(0, 3))))
+        files[f"s{rid}.changelog.ldif"] = changelog([*made(1, *range(5)), *made(2, 1, 2), *made(3, *range(4))])
+        files[f"s{rid}.agreements.ldif"] = agreement(f"s{rid}-to-s{3 - rid}", 38900 + 3 - rid)
+    files["c1.replica.ldif"] = replica(65535, elements(claims(r1=(0, 4), r2=(1, 2), r3=(0, 9))), flags=0)
+    found = findings(tmp_path, files)
+    assert len(of("PENDING_CHANGES", found)) == 2 and not of("REINIT_REQUIRED", found)
+
+
 def test_a_server_that_lacks_changes_is_no_source(tmp_path: Path) -> None:
     restored = INCIDENT.parent / "restored_from_own_backup" / "2-after"
     found = of("REINIT_REQUIRED", findings(tmp_path, {path.name: path.read_bytes() for path in restored.iterdir()}))

@@ -89,6 +89,16 @@ def test_two_clocks_that_agree_may_be_wrong_together(tmp_path: Path) -> None:
     assert not of("CLOCK_BEHIND", findings(tmp_path, read_at(files, times)))
 
 
+def test_a_clock_that_was_set_back_is_not_right_again(tmp_path: Path) -> None:
+    """Seen on 2.3.1: prompt changes of before stand at later times of its log than the early ones of after."""
+    files = logs({3: -601})
+    before = [(990, 1), (995, 2)]
+    prompt = "".join(answered(at + 1, "uid=u", csn(at, rid), replicated=True) for at, rid in before)
+    files["s3.access.log"] = prompt + files["s3.access.log"]
+    (one,) = of("CLOCK_BEHIND", findings(tmp_path, read_at(files, RIGHT)))
+    assert one["severity"] == "warning" and "agree again" not in one["summary"]
+
+
 @pytest.mark.parametrize("off", [-601, -90001])
 def test_a_clock_that_was_set_right_since(off: int, tmp_path: Path) -> None:
     files = logs({3: off})

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
 from workbench.diagnosing.former_suppliers import compare_unsent, unsent_of
@@ -12,6 +16,7 @@ from workbench.diagnosing.one_name_twice import restart_first, shown_twice, told
 from workbench.diagnosing.repair_sources import a_supplier, lacking_what_it_has, sources_for_writing, sources_that_fill
 from workbench.diagnosing.replaced_data import replaced_after
 from workbench.diagnosing.shown_by_entries import clients_first
+from workbench.engine.rows import rows_where
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.contents import LIVE, name_of
 from workbench.systems import format_with
@@ -111,6 +116,10 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         covers = f"and {server} made changes of origin {listed(unsent)} that others wait for, as an origin that it had before"
     if unnamed:
         covers = f"and the vector of {server} does not name origin {listed(unnamed)}, of which the others show changes"
+    cleaned = _cleaned(contents, server, unnamed)
+    if cleaned:
+        when = " and ".join(f"{origin} at {at:%Y-%m-%d %H:%M:%S} UTC" for origin, at in cleaned.items())
+        covers = f"and {server} cleaned origin {when}, of which the others show changes"
     return Finding(
         "ENTRIES_DIFFER",
         "error" if any(_lost(contents, server, one) for one in differences) else "warning",
@@ -123,6 +132,8 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         root=root,
         fix=(restart_first(server),)
         if twice
+        else _after_cleaning(server, write, others, refill)
+        if cleaned
         else (_named_again(situation, contents.suffix, server, unnamed),)
         if unnamed
         else (compare_unsent(server, unsent),)
@@ -164,6 +175,36 @@ def _unnamed(contents: Contents, server: str, differences: Sequence[Difference])
             shown = there.positions(one.attribute) if one.attribute and one.attribute != "dn" else there.changes
             found |= {system.origin_of(position) for position in shown}
     return sorted(found - known)
+
+
+def _cleaned(contents: Contents, server: str, unnamed: Sequence[str]) -> dict[str, datetime]:
+    """When a server cleaned these origins last, as its log tells; empty if it does not tell that of each, or a server has one."""
+    evidence = contents.evidence
+    if any(one.origin in unnamed for one in contents.alike.replicas):
+        return {}
+    told = pc.field("code") == evidence.shown.proving.cleaned
+    where = told & pc.field("origin").isin(pa.array(unnamed, pa.string())) & pc.field("at").is_valid()
+    rows = rows_where(evidence.parts("messages", server) if unnamed else [], ["at", "origin"], where).to_pylist()
+    found = {row["origin"]: row["at"] for row in sorted(rows, key=lambda row: row["at"])}
+    return found if len(found) == len(unnamed) else {}
+
+
+def _after_cleaning(
+    server: str, write: str, others: Sequence[str], refill: str
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """What brings a server what others show of an origin that it cleaned."""
+    return (
+        step(
+            f"restart {server}, unless it was restarted since the cleaning",
+            "before that it drops what comes of an origin that it cleaned",
+        ),
+        step(
+            write,
+            "no session sends changes of an origin that was cleaned",
+            f"do not {refill} {listed(others)} before that: what only {listed(others)} {'has' if len(others) == 1 else 'have'} "
+            "would go",
+        ),
+    )
 
 
 def _named_again(situation: Situation, suffix: str | None, server: str, unnamed: Sequence[str]) -> Mapping[str, Any]:

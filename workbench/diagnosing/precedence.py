@@ -253,7 +253,7 @@ def _sends_data_to(root: Finding, one: Finding, ends: Mapping[Any, str | None]) 
 
 def _to_no_data(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True if the one finding is about what a server does not take, or would not be sent, that has no data at the moment."""
-    if root.code not in WITHOUT_DATA or root.suffix not in (None, one.suffix):
+    if root.code not in (*WITHOUT_DATA, INITIALISATION_ABORTED) or root.suffix not in (None, one.suffix):
         return False
     if one.code == "LINK_FAILING" and one.reason not in (REFUSED, BUSY):
         return False

@@ -14,6 +14,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, listed, step
+from workbench.rules.link_failures import REFUSED
 from workbench.rules.sending import ANCHOR_NOT_FOUND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
@@ -155,14 +156,15 @@ def waits_for(situation: Situation, server: str, suffix: str | None) -> int:
 
 def best_links_to(situation: Situation, server: str, suffix: str | None) -> list[Link]:
     """The links over which a server may be filled, that of the supplier which waits for least first."""
-    shown = situation.topology
+    shown, empty = situation.topology, (server, suffix) in situation.without_data
     links = [one for one in shown.links if (one.consumer, one.suffix) == (server, suffix) and one.enabled is not False]
     links = [
         one
         for one in links
         if one.supplier not in shown.down and (one.supplier, suffix) not in situation.without_data
         if not unrecorded_on(situation, one.supplier, server, suffix)
-        if not one.blocked or (one.failure and one.failure.lets_fill)
+        # Who has no data refuses changes for that alone.
+        if not one.blocked or (one.failure and (one.failure.lets_fill or (empty and one.failure.reason == REFUSED)))
     ]
     return sorted(links, key=lambda one: (waits_for(situation, one.supplier, suffix), one.supplier, one.name))
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
+from workbench.diagnosing.only_holders import (
+    keep_only_holder,
+    keeps_log,
+    lacking_what_others_have,
+    write_again_first,
+)
 from workbench.diagnosing.repair_sources import not_judged_on, unrecorded_on, up_to, with_data
 from workbench.diagnosing.restart_order import before_start
 from workbench.model import Finding, counted, first_few, listed, step
@@ -26,7 +31,12 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         given.setdefault((pair["consumer"], pair["suffix"]), []).append(pair)
     for one in situation.topology.replicas:
         waits, rows = waiting.get((one.server, one.suffix), []), given.get((one.server, one.suffix), [])
-        stuck = [row for row in rows if row["decision"] == ANCHOR_NOT_FOUND]
+        # Who keeps no log sends nothing, and fills nobody.
+        stuck = [
+            row
+            for row in rows
+            if row["decision"] == ANCHOR_NOT_FOUND and keeps_log(situation, row["supplier"], one.suffix)
+        ]
         if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
             continue
         # Data that lack changes themselves are no source.

@@ -52,7 +52,9 @@ class Lead(NamedTuple):
     position: str
     at: datetime
     again: bool = False
-    """A change of the origin that was logged after this one arrived promptly."""
+    """A change of the origin that was made after the last early one arrived promptly."""
+    last: float = 0.0
+    """When the last early one was made."""
 
 
 class Slow(NamedTuple):
@@ -160,7 +162,10 @@ def slow_servers(situation: Situation) -> list[Slow]:
             least = min(lead.seconds - max(own[other], 0) for other, lead in shown.items())
             if least > _AGREE:
                 read = {name: _when_read(situation, name) for name in (server, *shown)}
-                over = any(lead.again for lead in shown.values()) or read[server] == "right"
+                since = max(lead.last for lead in shown.values())
+                newest = situation.once(_newest).get(server)
+                right = read[server] == "right" and newest is not None and newest.timestamp() >= since
+                over = any(lead.again for lead in shown.values()) or right
                 others = {read[name] for name in shown}
                 if "ahead" not in others:
                     found.append(Slow(server, least, shown, over, "right" in others))
@@ -192,10 +197,14 @@ def _leads(situation: Situation, server: str, maker: dict[str, str]) -> dict[str
             other, seconds = maker[origin], float(ahead[best])
             if other not in found or seconds > found[other].seconds:
                 found[other] = Lead(seconds, batch["position"][best].as_py(), datetime.fromtimestamp(at[best], UTC))
-            early, prompt = (at[mine[some]] for some in (ahead[mine] > _AGREE, np.abs(ahead[mine]) <= _AGREE))
+            # By the clock of the origin: that of the server may have been set back between the two.
+            early, prompt = (made[mine[some]] for some in (ahead[mine] > _AGREE, np.abs(ahead[mine]) <= _AGREE))
             last_early[other] = max(last_early.get(other, 0.0), early.max(initial=0.0))
             last_prompt[other] = max(last_prompt.get(other, 0.0), prompt.max(initial=0.0))
-    return {other: lead._replace(again=last_prompt[other] > last_early[other]) for other, lead in found.items()}
+    return {
+        other: lead._replace(again=last_prompt[other] > last_early[other], last=last_early[other])
+        for other, lead in found.items()
+    }
 
 
 def _when_read(situation: Situation, server: str) -> str:
