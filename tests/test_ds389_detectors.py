@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from collected import SHARED, needs_collected_files
-from detector_samples import agreement_line, findings, of, plain_line, stamp, status, with_status
+from detector_samples import agreement_line, findings, listening, of, plain_line, stamp, status, with_status
 from entry_samples import answered, export, mesh
 from link_samples import refused_change
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
@@ -248,6 +248,25 @@ def test_of_two_replica_ids_of_one_host_the_one_that_nobody_has_is_cleaned_and_n
         and "--replica-id 3`" in fix["repair"]
     )
     assert "restart the server" not in fix["repair"]
+
+
+@pytest.mark.parametrize("version", ["2.3.1", "3.1.2"])
+def test_a_cleaning_is_kept_from_a_consumer_that_it_crashes(version: str, tmp_path: Path) -> None:
+    """Seen on 2.3.1: the read-only server was down as soon as the advised cleaning reached it."""
+    ruv = [
+        *elements(claims(r1=(0, 4), r2=(1, 2))),
+        f"{{replica 3 ldap://localhost.localdomain:38901}} {csn(0, 3)} {csn(1, 3)}",
+    ]
+    files = equal_servers() | {"s1.replica.ldif": replica(1, ruv)}
+    files["r5.replica.ldif"] = replica(65535, elements(claims(r1=(0, 4), r2=(1, 2))), flags=0)
+    files["s1.agreements.ldif"] += agreement("s1-to-r5", 38905)
+    starts = plain_line(1, f"INFO - main - 389-Directory/{version} B2026.125.0709 starting up")
+    files["r5.errors.log"] = listening("r5")["r5.errors.log"].replace("2.3.1", version) + starts
+    (one,) = of("BROKEN_VECTOR", findings(tmp_path, files))
+    *first, clean = (fix["repair"] for fix in one["fix"])
+    assert clean.startswith("clean replica ID 3, which no collected server has")
+    off = ["first switch s1-to-r5 off until the task that cleans has ended"]
+    assert first == (off if version == "2.3.1" else [])
 
 
 @pytest.mark.parametrize(("number", "code"), [(11, "DUPLICATE_ORIGIN"), (2, "CLOCK_AHEAD"), (1, None), (0, None)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from workbench.systems.ds389.rules.cleaning import (
     behind_hubs,
     clean_task,
     may_clean_itself,
+    read_only_reached,
+    survives_cleaning,
 )
 from workbench.systems.ds389.versions import version_of
 
@@ -82,11 +84,14 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                         "a server whose own element is broken may be taken for another one until then (code 11)",
                         f"save first the changes that {server} made and no other server has: they may be hidden behind "
                         "its newer ones. Do not clean its replica ID",
-                    )
-                    if own
-                    else _NEXT_CHANGE
-                    if moment
-                    else step(
+                    ),
+                )
+                if own
+                else (_NEXT_CHANGE,)
+                if moment
+                else (
+                    *_off_before_cleaning(situation, suffix),
+                    step(
                         "clean the replica ID that no server has any more, or restart the server and collect its RUV again",
                         "the server rejects a broken element, and then knows nothing of that replica ID",
                         _ONLY_IF_DEAD,
@@ -104,6 +109,25 @@ _NEXT_CHANGE = step(
     "a search for the RUV leaves such an element out until then, so others may seem to be further",
 )
 _ONLY_IF_DEAD = "clean a replica ID only if it is dead: a live one would lose its changes"
+
+
+def _off_before_cleaning(situation: Situation, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
+    """What keeps a cleaning away from the servers that crash as it reaches them."""
+    shown = situation.topology
+    crash = [name for name in read_only_reached(shown, suffix) if not survives_cleaning(version_of(situation, name))]
+    if not crash:
+        return
+    makers = {one.server for one in shown.replicas if one.suffix == suffix and one.origin is not None}
+    links = sorted(
+        one.name
+        for one in shown.links
+        if one.suffix == suffix and one.consumer in crash and one.supplier in makers and one.enabled is not False
+    )
+    yield step(
+        f"first switch {listed(links)} off until the task that cleans has ended",
+        f"{listed(crash)} may crash: {CRASHES_REACHED}",
+        f"{listed(crash)} keep{'s' * (len(crash) == 1)} the replica ID until the next initialisation",
+    )
 
 
 def _clean_the_dead(situation: Situation, server: str, suffix: str | None, origins: set[str]) -> dict[str, str | None]:
