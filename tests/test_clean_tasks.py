@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from detector_samples import findings, of, plain_line, stamp, status, with_status
-from entry_samples import entry, export
+from entry_samples import answered, entry, export
 from link_samples import NO_CONNECTION, not_connected
 from link_samples import mesh as failing_mesh
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
@@ -91,6 +91,26 @@ def test_the_element_of_a_live_replica_id_goes_by_its_cleaning(tmp_path: Path) -
     assert "write" not in str([step["repair"] for step in differs["fix"]])
 
 
+@pytest.mark.parametrize(("had", "cleaned", "lost"), [(5, 30, True), (20, 30, False), (5, 15, False)])
+def test_changes_that_logs_show_of_a_cleaned_replica_id_are_lost_to_who_lacked_them(
+    had: int, cleaned: int, lost: bool, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: s3, which alone has the last change of replica ID 7, is down, and nothing was said of it."""
+    done = plain_line(cleaned, "CleanAllRUV Task (rid 7): Successfully cleaned rid(7)")
+    files: dict[str, Any] = equal_servers() | {"s1.errors.log": done, "s3.DOWN": ""}
+    for name, seconds in (("s1", (5, had)), ("s3", (5, 20))):
+        files[f"{name}.access.log"] = "".join(
+            answered(at, "uid=u", csn(at, 7), replicated=True) for at in dict.fromkeys(seconds)
+        )
+    found = diagnose(case_of(tmp_path, files))
+    losses = of("CLEAN_FORCED_LOSS", found["findings"])
+    assert [one["items"] for one in losses] == [[csn(5, 7), csn(20, 7)]] * lost
+    if lost:
+        assert "while s1 had its changes up to" in losses[0]["summary"] and "and s3 up to" in losses[0]["summary"]
+        assert "as the entries of s3 show them" in losses[0]["fix"][0]["repair"]
+        assert headline(found).startswith("Replica ID 7 was cleaned while s1 lacked changes of it; ")
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_what_is_shown_of_a_dead_replica_id_that_was_cleaned_is_written_again(told: bool, tmp_path: Path) -> None:
     """Seen on 2.3.1: "find out first why the RUV does not name it", where the errors log of the same folder tells."""
@@ -109,9 +129,13 @@ def test_what_is_shown_of_a_dead_replica_id_that_was_cleaned_is_written_again(to
     if not told:
         assert steps[0].startswith("find out first why the RUV of s1 does not name origin 7") and len(steps) == 1
         return
-    assert ", and s1 cleaned origin 7 at 2024-03-24 10:27:42 UTC, of which the others show changes" in differs["summary"]
+    assert (
+        ", and s1 cleaned origin 7 at 2024-03-24 10:27:42 UTC, of which the others show changes" in differs["summary"]
+    )
     assert steps[0] == "restart s1, unless it was restarted since the cleaning"
-    assert "as s3 shows them" in steps[1] and differs["fix"][1]["caution"].startswith("do not initialise s3 before that")
+    assert "as s3 shows them" in steps[1] and differs["fix"][1]["caution"].startswith(
+        "do not initialise s3 before that"
+    )
 
 
 def test_nothing_that_lets_such_a_task_go_on_is_advised_before(tmp_path: Path) -> None:

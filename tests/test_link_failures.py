@@ -262,7 +262,9 @@ def test_another_result_that_is_tried_again_is_named(tmp_path: Path) -> None:
 def test_who_has_no_data_refuses_changes_for_that_alone(tmp_path: Path) -> None:
     """Seen on 2.3.1: its initialisation broke off, and each refusal was told as a fault of its own."""
     log = "".join(refused_change(second, csn(5, 1), "Operations error (1)") for second in (9, 12, 15))
-    state = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica dc=example,dc=com is going offline"
+    state = (
+        "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica dc=example,dc=com is going offline"
+    )
     broken = line(6, f"{state}; disabling replication") + line(
         7, "ERR - bdb_public_bdb_import_main - import userroot: Import failed."
     )

@@ -23,9 +23,10 @@ from link_samples import (
 )
 from mesh_samples import SUFFIX, agreement, case_of, csn
 
+from workbench.diagnosing.closed_ways import disabled_say
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.failing_links import _oldest
+from workbench.diagnosing.failing_links import _oldest, failing_say
 from workbench.diagnosing.matrix_text import matrix_text
 from workbench.systems import system_named
 from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
@@ -255,3 +256,11 @@ def test_a_server_that_answers_another_supplier_does_replicate_the_suffix(
     one = failing(tmp_path, files)
     assert ("does now" in one["summary"]) is now
     assert ("replication enable" in str(one["fix"])) is not now
+
+
+@pytest.mark.parametrize(("several", "name"), [(True, "a-to-b of o=two"), (False, "a-to-b")])
+def test_a_link_bears_its_suffix_where_there_are_several(several: bool, name: str) -> None:
+    """Seen on 3.1.2: links of two suffixes had the same names, and those of one failed."""
+    row = {"name": "a-to-b", "supplier": "a", "suffix": "o=two", "several": several, "reason": "tls", "why": "expired"}
+    assert failing_say([row]) == f"the link {name} fails (expired)"
+    assert disabled_say([{**row, "why": None}]) == f"the link {name} is disabled"

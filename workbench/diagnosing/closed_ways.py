@@ -109,9 +109,9 @@ def disabled_say(rows: Sequence[Row]) -> str:
 
 
 def names_of(rows: Sequence[Row]) -> list[str]:
-    """The names of links, with the supplier where several have one name, and the suffix where they are of several."""
+    """The names of links, with the supplier where several have one name, and the suffix where there are several (`several`)."""
     alike: dict[str, list[Row]] = {}
-    of_several = len({row.get("suffix") for row in rows}) > 1
+    of_several = len({row.get("suffix") for row in rows}) > 1 or any(row.get("several") for row in rows)
     for row in rows:
         alike.setdefault(row["name"], []).append(row)
 

@@ -131,6 +131,9 @@ def summed(found: Row) -> dict[str, Any]:
     ways = [linked.closed_ways(row) for row in arrives["stuck"]]
     open_ways = [row for row, mine in zip(arrives["stuck"], ways, strict=True) if not mine]
     on_the_way = {(one["supplier"], one["link"], one["suffix"]): one for mine in ways for one in mine}
+    disabled = disabled_rows(on_the_way.values(), links)
+    for row in (*failing, *disabled):
+        row["several"] = several
     for row in failing:
         # Of a consumer that no file names it is not known what waits behind the link.
         row["holds"] = bool(open_ways) or (row["supplier"], row["name"], row["suffix"]) in on_the_way
@@ -141,7 +144,7 @@ def summed(found: Row) -> dict[str, Any]:
         "thrown_away": any(one["code"] == "CHANGES_THROWN_AWAY" for one in found.get("findings", ())),
         "doubted": any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
         "failing": failing,
-        "disabled": disabled_rows(on_the_way.values(), links),
+        "disabled": disabled,
         "stuck_behind_links": bool(arrives["stuck"]) and (not open_ways or all_behind(open_ways, failing, links)),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),

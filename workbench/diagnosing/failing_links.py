@@ -310,7 +310,7 @@ def failing_say(rows: Sequence[Row]) -> str:
     if all(row["why"] == BECAUSE for row in rows) and len(rows) > 1:
         return f"because of it, {len(rows)} links fail: {', '.join(names_of(rows)[:_NAMED])}{_more(rows)}"
     if len(rows) == 1:
-        return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} {_for(rows[0]['why'])}"
+        return f"the link {names_of(rows)[0]} {'does not run' if closed else 'fails'} {_for(rows[0]['why'])}"
     by_why: dict[str, list[str]] = {}
     for row, name in zip(rows[:_NAMED], names_of(rows), strict=False):
         by_why.setdefault(row["why"], []).append(name)

@@ -134,7 +134,9 @@ def links_to_mend(
     shown: Topology, findings: Sequence[Finding], suffix: str | None, filled: Collection[str] = ()
 ) -> list[Obstacle]:
     """The failing links that no step mends; a link whose consumer refuses changes for its data runs once it is `filled`."""
-    failing = (one for one in findings if one.code == LINK_FAILING and not one.overruled_by)
+    failing = (
+        one for one in findings if one.code == LINK_FAILING and not one.overruled_by and one.suffix in (None, suffix)
+    )
     ends = {(link.supplier, link.name): link for link in shown.links if link.suffix == suffix}
     mended = {key for key, link in ends.items() if link.consumer in filled and link.failure and link.failure.of_data}
     told = {(one.server, one.link) for one in failing} - mended
@@ -157,6 +159,8 @@ def links_to_mend(
 def _with_reason(link: Link, shown: Topology) -> str:
     alike = {other.supplier for other in shown.links if (other.name, other.suffix) == (link.name, link.suffix)}
     name = link.name if len(alike) == 1 else f"{link.name} of {link.supplier}"
+    if link.suffix and len({one.suffix for one in shown.replicas if one.suffix}) > 1:
+        name += f" of {link.suffix}"
     return f"{name} ({link.failure.short})" if link.failure else name
 
 

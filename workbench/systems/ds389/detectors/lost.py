@@ -8,9 +8,11 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.diagnosing.repair_sources import sources_that_fill
+from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.systems.ds389.logged.refusals import said_at
 from workbench.systems.ds389.rules.ldap_results import in_words
 
@@ -95,7 +97,10 @@ def _shown(answer: Mapping[str, object]) -> dict[str, object]:
 
 
 def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
-    """A replica ID is in no vector any more, and a server had not got all of its changes before."""
+    """A replica ID is in no vector any more, and a server had not got all of its changes before.
+
+    What servers had, the vectors of earlier snapshots tell, and the access logs of this one.
+    """
     now = {(one.suffix, origin) for one in situation.topology.replicas for origin in one.vector}
     labels = list(situation.case.snapshots)
     before = labels[: labels.index(situation.topology.snapshot)]
@@ -107,27 +112,80 @@ def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
                 if (one.suffix, origin) not in now and span.max:
                     mine = seen.setdefault((one.suffix, origin), {})
                     mine[one.server] = max(span.max, mine.get(one.server, ""))
+    for key, logged in _had_by_logs(situation).items():
+        if key not in now:
+            mine = seen.setdefault(key, {})
+            mine |= {server: max(position, mine.get(server, "")) for server, position in logged.items()}
     there = {(one.server, one.suffix) for one in situation.topology.replicas if one.claims}
     for (suffix, origin), known in sorted(seen.items(), key=lambda one: (one[0][0] or "", one[0][1])):
         if not any(one.suffix == suffix and one.claims for one in situation.topology.replicas):
             continue
         top = max(known.values())
-        for server, position in sorted(known.items()):
-            if position < top and (server, suffix) in there:
-                yield Finding(
-                    "CLEAN_FORCED_LOSS",
-                    "error",
-                    f"replica ID {origin} was cleaned away while {server} had its changes up to {position}, others up to {top}",
-                    server=server,
-                    origin=origin,
-                    suffix=suffix,
-                    items=(position, top),
-                    evidence=first_few({"server": name, "had": at} for name, at in sorted(known.items())),
-                    fix=(
-                        step(
-                            f"write the values that the lost changes set once more, or initialise {server}",
-                            "a cleaned replica ID is never sent again, and its records leave every changelog",
-                            "an initialisation throws away what only this server holds",
-                        ),
+        behind = [server for server, position in sorted(known.items()) if position < top and (server, suffix) in there]
+        holders = sorted(server for server, position in known.items() if position == top)
+        for server in behind:
+            known_now = [name for name in holders if (name, suffix) in there]
+            sources = sources_that_fill(situation, known_now, server, suffix)
+            again = "write the values that the lost changes set once more"
+            yield Finding(
+                "CLEAN_FORCED_LOSS",
+                "error",
+                f"replica ID {origin} was cleaned away while {server} had its changes up to {known[server]}, and "
+                f"{listed(holders)} up to {top}",
+                server=server,
+                origin=origin,
+                suffix=suffix,
+                items=(known[server], top),
+                evidence=first_few({"server": name, "had": at} for name, at in sorted(known.items())),
+                root=f"replica ID {origin} was cleaned while {listed(behind)} lacked changes of it",
+                fix=(
+                    step(
+                        f"{again}, or initialise {server} from {listed(sources, 'or')}"
+                        if sources
+                        else f"{again} on a supplier, as the entries of {listed(holders)} show them",
+                        "a cleaned replica ID is never sent again, and its records leave every changelog",
+                        "an initialisation throws away what only this server holds"
+                        if sources
+                        else f"do not initialise {listed(holders)} before that: what it shows would go",
                     ),
-                )
+                ),
+            )
+
+
+def _had_by_logs(situation: Situation) -> dict[tuple[str | None, str], dict[str, str]]:
+    """Suffix and replica ID that a log says was cleaned -> up to where each server had applied its changes, by its access log.
+
+    Left out is who was filled since, and who did not clean it, by its log, after the newest one was made.
+    """
+    moment, snapshot = situation.topology.system.moment, situation.topology.snapshot
+    suffixes = {one.suffix for one in situation.topology.replicas if one.claims}
+    cleaned = pc.field("code") == situation.topology.proving.cleaned
+    cleaned &= pc.field("origin").is_valid() & pc.field("at").is_valid()
+    done: dict[tuple[str, str], datetime] = {}
+    for server in sorted({one.server for one in situation.inputs}):
+        for batch in situation.rows("messages", ["origin", "at"], cleaned, snapshot=snapshot, server=server):
+            for row in batch.to_pylist():
+                done[server, row["origin"]] = max(row["at"], done.get((server, row["origin"]), row["at"]))
+    origins = sorted({origin for _, origin in done})
+    if not origins or len(suffixes) != 1:
+        return {}
+    (suffix,) = suffixes
+    had: dict[str, dict[str, str]] = {}
+    where = (pc.field("outcome") == "applied") & pc.field("link").is_null() & pc.field("position").is_valid()
+    where &= pc.field("origin").isin(pa.array(origins, pa.string()))
+    for server in sorted({one.server for one in situation.inputs}):
+        for batch in situation.rows("applied", ["origin", "position"], where, snapshot=snapshot, server=server):
+            for row in pa.table(batch).group_by("origin").aggregate([("position", "max")]).to_pylist():
+                mine = had.setdefault(row["origin"], {})
+                mine[server] = max(row["position_max"], mine.get(server, ""))
+    found: dict[tuple[str | None, str], dict[str, str]] = {}
+    for origin, known in had.items():
+        newest = moment(max(known.values()))
+        for server, position in known.items():
+            resets = situation.verdicts.resets.get((server, suffix), ())
+            last = moment(position)
+            filled = last is None or any(one.ended >= last for one in resets)
+            gone = done.get((server, origin))
+            if position == max(known.values()) or (newest and gone and gone > newest and not filled):
+                found.setdefault((suffix, origin), {})[server] = position
+    return found
