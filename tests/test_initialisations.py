@@ -130,7 +130,8 @@ def test_a_filling_that_its_supplier_began_goes_on_though_no_agreement_asks_for_
     second: int | None, tmp_path: Path
 ) -> None:
     """Seen on 2.3.1: a request of before a stop is in no entry, and began a filling: it was said to be aborted."""
-    begun = 'INFO - NSMMReplicationPlugin - repl5_tot_run - Beginning total update of replica "agmt="cn=s1-to-s3" (localhost:38903)".'
+    begun = 'repl5_tot_run - Beginning total update of replica "agmt="cn=s1-to-s3" (localhost:38903)".'
+    begun = f"INFO - NSMMReplicationPlugin - {begun}"
     lines = plain_line(0, "INFO - slapd_daemon - slapd started.") + (plain_line(second, begun) if second else "")
     found = diagnose(case_of(tmp_path, mesh(status="Error (0) Total update in progress") | {"s1.errors.log": lines}))
     assert bool(of("INITIALISATION_ABORTED", found["findings"])) is (second != 20)

@@ -17,6 +17,7 @@ from workbench.diagnosing.proofs import ANSWERED_BEFORE
 from workbench.fleet.told import makes_none, readings_began
 from workbench.model import Finding, first_few, listed, step
 from workbench.rules.sending import SEND
+from workbench.rules.verdicts import LOG_REPLACED
 from workbench.systems.ds389.detectors.shown import Row
 
 if TYPE_CHECKING:
@@ -39,7 +40,11 @@ def answered_not_applied(situation: Situation) -> Iterator[Finding]:
     """Told of a deletion whose entry is still there long after the answer, and of what was answered several times."""
     asked = _asked(situation)
     answers = _answers(situation, {one.position for one in asked})
-    answered = {one: answers[one.consumer, one.position] for one in asked if (one.consumer, one.position) in answers}
+    answered = {
+        one: rows
+        for one in asked
+        if (rows := _with_present_data(situation, one, answers.get((one.consumer, one.position), [])))
+    }
     began = readings_began(situation.case, situation.topology) if answered else {}
     deletes = {one: rows for one, rows in answered.items() if rows[-1]["operation"] == "delete"}
     live = _still_there(situation, deletes)
@@ -131,6 +136,13 @@ def _answers(situation: Situation, positions: set[str]) -> dict[tuple[str, str],
         for row in batch.to_pylist():
             found.setdefault((row["server"], row["position"]), []).append(row)
     return {key: sorted(rows, key=lambda row: str(row["at"])) for key, rows in found.items()}
+
+
+def _with_present_data(situation: Situation, sent: _Sent, answers: list[Row]) -> list[Row]:
+    """The answers that the server gave with the data that it has: what it had applied before, a backup may have undone."""
+    resets = situation.verdicts.resets.get((sent.consumer, sent.suffix), ())
+    since = max((one.ended for one in resets if one.kind != LOG_REPLACED), default=None)
+    return [row for row in answers if since is None or (row["at"] is not None and row["at"] > since)]
 
 
 def _still_there(situation: Situation, deletes: dict[_Sent, list[Row]]) -> dict[_Sent, str]:
