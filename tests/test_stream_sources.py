@@ -294,10 +294,15 @@ def bulk(number: int) -> list[Any]:
 
 
 def queue(numbers: range, without: tuple[tuple[int, int], ...] = ()) -> bytes:
-    """The queue of a slave, without some messages: (number of the transaction, of the message)."""
+    """The queue of a slave, without some messages: (number of the transaction, of the message). The last one has the commit."""
+
+    def commit(number: int, segment: int) -> int:
+        return number - 100 if segment == len(bulk(number)) else 0
+
     rows = [
         json.dumps(
-            {"trx_id": number, "seg_id": segment, "commit_order": number - 100, "master_id": 1, "msg": str(message)}
+            {"trx_id": number, "seg_id": segment, "commit_order": commit(number, segment), "master_id": 1}
+            | {"msg": str(message)}
         )
         for number in numbers
         for segment, message in enumerate(bulk(number), 1)

@@ -493,10 +493,12 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
     """What replicas that tell how far they applied still wait for."""
     show = streams.shown.system.show
     for one in streams.behind:
-        for origin, (count, first, last) in sorted(one.waits.items()):
-            row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": count}
-            row |= {"first": show(first[1]), "last": show(last[1]), "available": count}
-            row |= {"behind_gap": one.after[origin]} if one.after.get(origin) else {}
+        for origin, waits in sorted(one.waits.items()):
+            row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": waits.count}
+            row |= {"first": show(waits.first[1]), "last": show(waits.last[1]), "available": waits.count}
+            row |= {"queued": None if one.applied.queued is None else waits.queued, "to_fetch": waits.to_fetch}
+            row |= {"unread": waits.unread, "behind_gap": waits.behind_gap}
+            row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source]})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.diagnosing.by_stream import Streams
 from workbench.diagnosing.verdict_rows import Verdicts
@@ -13,6 +13,19 @@ from workbench.rules.streamed import StreamModel
 CONFLICT = "TXN_CONFLICT"
 ONLY_ON = "only on"
 """How the generation of a lot begins that one server alone holds."""
+
+
+class Beside(NamedTuple):
+    """What a model does not know of a server: by how much more is missing and pending there.
+
+    behind_gap, held  of what its queue says that it waits for: what stands behind a gap, and what a thread that stands still
+                      keeps; None: no queue tells
+    """
+
+    missing: int = 0
+    pending: int = 0
+    behind_gap: int | None = None
+    held: int = 0
 
 
 def only_there(streams: Streams) -> Iterator[tuple[str, str, str]]:
@@ -29,7 +42,7 @@ def only_there(streams: Streams) -> Iterator[tuple[str, str, str]]:
             yield from ((server, origin, position) for position in sorted(own))
 
 
-def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
+def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, Beside]:
     """Put the numbers of the diagnosis into rows of what each server lacks; server -> by how much they differ from the model's.
 
     It knows nothing of what the log with most of an origin lacks while nobody knows the source, and takes for lacking what is
@@ -39,19 +52,24 @@ def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, tup
     for row in rows:
         missing = sum(one["server"] == row["server"] for one in found.missing)
         waits = [one for one in found.pending if one["server"] == row["server"]]
-        pending, held = (sum(one.get(key, 0) for one in waits) for key in ("count", "behind_gap"))
+        pending, behind, held = (sum(one.get(key, 0) for one in waits) for key in ("count", "behind_gap", "held"))
+        queued = any("queued" in one for one in waits)
         if "missing" not in found.cut():
-            beside[row["server"]] = missing - row["missing"], pending - row["pending"], held
+            more = missing - row["missing"], pending - row["pending"]
+            beside[row["server"]] = Beside(*more, behind if queued else None, held)
             row["missing"], row["pending"] = missing, pending
     return beside
 
 
-def add_beside(row: dict[str, Any], beside: Mapping[str, tuple[int, int, int]], done: Model) -> None:
+def add_beside(row: dict[str, Any], beside: Mapping[str, Beside], done: Model) -> None:
     """Count so what is lacking when all is done, too; an applier that runs brings what waits before what its queue lacks."""
-    missing, pending, held = beside.get(row["server"], (0, 0, 0))
+    more = beside.get(row["server"], Beside())
     arrives = any(link.runs and link.consumer == row["server"] for link in done.links)
-    row["missing"] = max(row["missing"] + missing, 0)
-    row["pending"] = max(row["pending"] + (held if arrives else pending), 0)
+    row["missing"] = max(row["missing"] + more.missing, 0)
+    if more.behind_gap is None:
+        row["pending"] = max(row["pending"] + more.pending, 0)
+    else:
+        row["pending"] = more.behind_gap + (0 if arrives else more.held)
 
 
 def conflict_code(model: Model, lacks: Iterable[Lack]) -> str:
