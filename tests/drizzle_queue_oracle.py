@@ -62,7 +62,7 @@ def _read(slave: Slave) -> bool:
     return slave.exported and bool(slave.queue)
 
 
-def contradictions(made: Queues, found: Found, planned: Plan, line: str, text: str) -> list[str]:
+def contradictions(made: Queues, found: Found, planned: Plan, line: str, text: str, report: str) -> list[str]:
     """What is said of a fleet and is not so, one sentence each."""
     truths = {name: truth_of(made, slave) for name, slave in made.slaves.items()}
     checks = (
@@ -72,6 +72,7 @@ def contradictions(made: Queues, found: Found, planned: Plan, line: str, text: s
         _stopped(made, truths, found),
         _line(made, truths, line),
         _appliers(made, truths, found),
+        _report(made, truths, report),
         _tables(truths, text),
         _plan(made, truths, planned),
     )
@@ -232,6 +233,25 @@ def _line(made: Queues, truths: Mapping[str, Truth], line: str) -> Iterator[str]
         so = (len(set(counts.values())) > 1, max(counts.values()), sorted(counts)) if counts else None
         if said != so:
             yield f"{key} {counts}: {line}"
+
+
+def _report(made: Queues, truths: Mapping[str, Truth], report: str) -> Iterator[str]:
+    """The same in the plain words of a report."""
+    waits = any(truth.waits for truth in truths.values())
+    if "all of them did" in report and waits:
+        yield f"the report says that all arrived: {report}"
+    if any(truth.blind and (truth.holes or made.slaves[name].stopped) for name, truth in truths.items()):
+        return
+    for pattern, key in (
+        (r"(\d+) changes?(?: each)? (?:is on its way|are on their way) to ([\w, ]+)\.", "comes"),
+        (r"(\d+) changes?(?: each)? waits? for ([\w, ]+);", "held"),
+        (r"(\d+) changes?(?: each)? waits? behind what is lacking in the queue of ([\w, ]+)\.", "behind"),
+    ):
+        counts = {name: len(getattr(truth, key)) for name, truth in truths.items() if getattr(truth, key)}
+        told = re.search(pattern, report)
+        said = told and (int(told[1]), re.split(", | and ", told[2]))
+        if said != ((max(counts.values()), sorted(counts)) if counts else None):
+            yield f"{key} {counts}: {report}"
 
 
 def _appliers(made: Queues, truths: Mapping[str, Truth], found: Found) -> Iterator[str]:

@@ -10,7 +10,9 @@ from drizzle_queues import case_of, queues
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
+from workbench.diagnosing.incident import Incident
 from workbench.repairs.planning import plan
+from workbench.report.making import whole_report
 from workbench.systems import system_named
 
 FEW, MANY = range(24), range(24, 500)
@@ -22,7 +24,8 @@ def said_wrongly(seed: int, folder: Path) -> list[str]:
     case = case_of(made, folder)
     found = diagnose(case)
     text = diagnosis_text(system_named("drizzle"), found)
-    return contradictions(made, found, plan(case), headline(found), text)
+    report = " ".join(whole_report(Incident(case))["plain"])
+    return contradictions(made, found, plan(case), headline(found), text, report)
 
 
 @pytest.mark.parametrize("seed", FEW)
