@@ -31,7 +31,6 @@ from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.streams import (
     ANYWHERE,
     COPY_AHEAD,
-    LOST,
     UNRELATED,
     WHY_UNKNOWN,
     Difference,
@@ -85,6 +84,7 @@ class Streams:
     def __init__(self, case: Case, shown: Topology, limit: int = LISTED) -> None:
         self.case, self.shown, self.limit = case, shown, limit
         self._between: dict[tuple[str, str, str, bool], Compared] = {}
+        self._lost: dict[tuple[str, str, str], Compared] = {}
         self.logs = {one.server: self._log(one.server, one.log) for one in shown.replicas if one.log}
         self.told = {one.origin: one.server for one in shown.replicas if one.origin} | case.sources
 
@@ -215,24 +215,36 @@ class Streams:
         return found
 
     @cached_property
-    def lost_at_source(self) -> dict[tuple[str, str], list[str]]:
-        """(server, origin) -> what its log alone has, as far as it is listed, where the log of a known source lost records."""
-        found: dict[tuple[str, str], list[str]] = {}
+    def lost_at_source(self) -> dict[tuple[str, str], tuple[int, list[str]]]:
+        """(server, origin) -> how many its log alone has, and the first, where the log of a known source lost records."""
+        found: dict[tuple[str, str], tuple[int, list[str]]] = {}
         for origin in self.origins:
             source = self.source_of(origin) or ""
             if self.is_open(origin) or not (source in self.logs and self.logs[source].lost):
                 continue
             for name in set(self._having(origin)) - {source}:
-                back = self.between(name, source, origin)
-                covers = back.shared.covers if back.shared else -1  # what follows is ahead of the source
-                lost = [at for at, place, why in back.difference.unknown if why == LOST and place <= covers]
-                mine, there = self.logs[name].rows_of(origin, lost), set(self.logs[source].rows_of(origin, lost))
-                for other in self.logs.keys() - {name, source}:
-                    rows = self.logs[other].rows_of(origin, lost)
-                    there |= {at for at, row in rows.items() if not _unlike(mine[at], row)}
-                if own := [at for at in lost if at not in there]:
-                    found[name, origin] = own
+                back = self._in_lost(name, source, origin)
+                if count := back.said["lost_alone"]:
+                    found[name, origin] = count, back.lost_alone
         return found
+
+    def alone(self) -> list[tuple[str, str, str, int, list[str]]]:
+        """Server, origin, why, how many and the first of what one log alone has, and nothing tells whether the others should."""
+        found = []
+        for (server, origin), (count, some) in self.errant.items():
+            ahead = self.source_of(origin) != server
+            why = NO_SOURCE if self.is_open(origin) else AHEAD if ahead else OWN_ID
+            found.append((server, origin, why, count, some))
+        found += [(*key, LOST_THERE, count, some) for key, (count, some) in self.lost_at_source.items()]
+        return sorted(found)
+
+    def _in_lost(self, name: str, source: str, origin: str) -> Compared:
+        """What a log has of the source's, and what it has where that lost records."""
+        key = name, source, origin
+        if key not in self._lost:
+            beside = [log for other, log in self.logs.items() if other not in (name, source)]
+            self._lost[key] = compared(self.logs[name], self.logs[source], origin, self.limit, None, beside)
+        return self._lost[key]
 
     @cached_property
     def holders(self) -> dict[str, dict[str, list[str]]]:
@@ -274,9 +286,10 @@ class Streams:
             if back is None or back.shared is None:
                 continue
             # Where the source lost its last records, they may have been among these: this server alone has them all the same.
-            lost = [at for at, place, why in back.difference.unknown if why == LOST and place > back.shared.covers]
-            if count := back.counts["behind"] + len(lost):
-                found[name, origin] = count, [lack.position for lack in back.difference.behind] + lost
+            lost = self._in_lost(name, source, origin) if self.logs[source].lost else Compared(back.difference)
+            if count := back.counts["behind"] + lost.said["lost_ahead"]:
+                first = [lack.position for lack in back.difference.behind] + lost.lost_ahead
+                found[name, origin] = count, first[: self.limit]
         return found
 
     def _having(self, origin: str) -> list[str]:
@@ -442,13 +455,7 @@ def _having_all(streams: Streams, origin: str, both: Compared) -> list[str]:
 
 def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
     """What one log alone has, and nothing tells whether the others should."""
-    alone: list[tuple[str, str, str, int, Sequence[str]]] = []
-    for (server, origin), (count, some) in streams.errant.items():
-        ahead = streams.source_of(origin) != server
-        why = NO_SOURCE if streams.is_open(origin) else AHEAD if ahead else OWN_ID
-        alone.append((server, origin, why, count, some))
-    alone += [(*key, LOST_THERE, len(some), some) for key, some in streams.lost_at_source.items()]
-    for server, origin, why, count, positions in sorted(alone):
+    for server, origin, why, count, positions in streams.alone():
         found.totals["errant"] += count
         listed = positions[: max(0, limit - len(found.errant))]
         rows = streams.logs[server].rows_of(origin, listed)

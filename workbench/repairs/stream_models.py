@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from workbench.diagnosing.by_stream import Streams
@@ -28,18 +28,26 @@ class Beside(NamedTuple):
     held: int = 0
 
 
-def only_there(streams: Streams) -> Iterator[tuple[str, str, str]]:
-    """Server, origin and position of what only the log of that server has, wherever it stands there."""
-    for (server, origin), (_, positions) in streams.errant.items():
-        yield from ((server, origin, position) for position in positions)
-    for (server, origin), positions in streams.lost_at_source.items():
-        yield from ((server, origin, position) for position in positions)
+def only_there(streams: Streams) -> Iterator[tuple[str, str, str, int]]:
+    """Server, origin, position and number of what only the log of that server has, wherever it stands there.
+
+    Each is one transaction; what is only counted, for it is not listed any more, goes with the last that is.
+    """
+    for server, origin, _, count, positions in streams.alone():
+        yield from _counted(server, origin, positions, count)
     for server, origin in streams.differences:
         source = streams.source_of(origin)
         if source is not None and source != server and not streams.is_open(origin):
-            back = streams.between(server, source, origin).difference
-            own = {lack.position for lack in back.inside if lack.outcome is None}
-            yield from ((server, origin, position) for position in sorted(own))
+            back = streams.between(server, source, origin)
+            own = {lack.position for lack in back.difference.inside if lack.outcome is None}
+            in_part = len(back.difference.inside) - len(own)
+            yield from _counted(server, origin, sorted(own), back.counts["inside"] - in_part)
+
+
+def _counted(server: str, origin: str, positions: Sequence[str], count: int) -> Iterator[tuple[str, str, str, int]]:
+    rest = max(count - len(positions), 0)
+    yield from ((server, origin, position, 1) for position in positions[:-1])
+    yield from ((server, origin, position, 1 + rest) for position in positions[-1:])
 
 
 def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, Beside]:
@@ -138,9 +146,12 @@ def model_of_streams(streams: Streams) -> StreamModel:
         if told.server not in servers and told.source in servers:  # what it lacks, only its own queue tells
             servers[told.server] = Server(told.server, None, None, {}, None, set(range(len(lots))))
     places = [place for place, _ in made.values()]
-    for copy, origin, position in dict.fromkeys([*apart, *only_there(streams)]):
+    alone = dict.fromkeys(apart, 1)
+    for copy, origin, position, count in only_there(streams):
+        alone[copy, origin, position] = max(count, alone.get((copy, origin, position), 0))
+    for (copy, origin, position), count in alone.items():
         servers[copy].holds.add(len(lots))
-        lots.append(Lot(origin, position, position, within=f"{ONLY_ON} {copy}"))
+        lots.append(Lot(origin, position, position, count, within=f"{ONLY_ON} {copy}"))
         places.append(-1)
     links = [
         Link(told.source, told.server, not told.stopped)

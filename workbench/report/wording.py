@@ -118,10 +118,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
         what = "1 stretch" if count == 1 else f"{count:,} stretches"
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
     counts = told["summary"]
-    if not any(
-        counts[name]["count"]
-        for name in ("missing", "stranded", *_COMING, "unknown")
-    ):
+    if not any(counts[name]["count"] for name in ("missing", "stranded", *_COMING, "unknown")):
         if counts["nothing_to_compare"]["why"]:
             yield "With so little nothing can be compared: collect the same files of the other servers."
         elif not any(open_questions(counts)) and not counts.get("doubted") and not counts.get("failing"):
@@ -277,7 +274,12 @@ def _coming(counts: Row) -> Iterator[str]:
         ("waiting", "is on its way to", "are on their way to", ""),
         ("refused", "was refused at every attempt by", "were refused at every attempt by", ""),
         ("passed", "has not arrived at", "have not arrived at", ", and the next session passes over {}"),
-        ("behind_gap", "waits behind what is lacking in the queue of", "wait behind what is lacking in the queue of", ""),
+        (
+            "behind_gap",
+            "waits behind what is lacking in the queue of",
+            "wait behind what is lacking in the queue of",
+            "",
+        ),
         ("held", "waits for", "wait for", ""),
         (
             "dropped",
