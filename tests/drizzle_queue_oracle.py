@@ -286,17 +286,27 @@ def _tables(truths: Mapping[str, Truth], text: str) -> Iterator[str]:
 
 def _plan(made: Queues, truths: Mapping[str, Truth], planned: Plan) -> Iterator[str]:
     """A plan starts no applier before a hole, writes nothing that an applier brings, and shows what is left when all runs on."""
-    started = {step.server for step in planned.steps if step.repair == "start-applier"}
+    started, filled = set[str](), set[str]()
     for step in planned.steps:
-        if step.repair != "start-applier" or not made.slaves[step.server].stopped:
+        truth = truths[step.server]
+        source = re.search(r"gets all data of (\w+)", step.says)
+        if step.repair == "provision" and source and made.slaves[step.server].logged and (truth.holes or truth.blind):
+            filled.add(step.server)
+            if source[1] != MASTER and (
+                truths[source[1]].holes or ({*truths[source[1]].held} and source[1] not in started)
+            ):
+                yield f"step {step.key} copies all data of {source[1]}, which lacks something itself"
+        elif step.repair != "start-applier" or not made.slaves[step.server].stopped:
             yield f"step {step.key} is not called for"
-        elif truths[step.server].holes and not truths[step.server].blind:
-            yield f"step {step.key} lets {step.server} come to {truths[step.server].holes}"
+        else:
+            started.add(step.server)
+            if truth.holes and not truth.blind and step.server not in filled:
+                yield f"step {step.key} lets {step.server} come to {truth.holes}"
     for name, truth in truths.items():
         slave = made.slaves[name]
         if truth.blind:
             continue
-        if slave.stopped and not truth.holes and name not in started:
+        if slave.stopped and (not truth.holes or name in filled) and name not in started:
             yield f"nothing starts {slave.stopped} of {name}"
         before, after = (
             next((r for r in rows if r["server"] == name), None) for rows in (planned.before, planned.after)
@@ -304,10 +314,14 @@ def _plan(made: Queues, truths: Mapping[str, Truth], planned: Plan) -> Iterator[
         if not before or not after or (before["missing"], before["pending"]) != (0, len(truth.waits)):
             yield f"{name} waits for {truth.waits}: before {before}"
             continue
-        left = len(truth.behind) + (0 if name in started else len(truth.held))
+        left = 0 if name in filled else len(truth.behind) + (0 if name in started else len(truth.held))
         if (after["missing"], after["pending"]) != (0, left):
             yield f"{left} are left to {name}: after {after}"
-        if truth.holes and not any(
-            re.match(rf"(QUEUE_GAP|TXN_INCOMPLETE) {name}\b", line) for line in (*planned.open, *planned.left)
+        if (
+            truth.holes
+            and name not in filled
+            and not any(
+                re.match(rf"(QUEUE_GAP|TXN_INCOMPLETE) {name}\b", line) for line in (*planned.open, *planned.left)
+            )
         ):
             yield f"the plan does not say that {name} lacks {truth.holes}: {planned.open} {planned.left}"

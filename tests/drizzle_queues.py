@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import drizzle_samples as wire
 from drizzle_fleets import COMMITTED, TAKEN_BACK, Made, worked
 
 from workbench.cases.case import Case
@@ -41,6 +42,7 @@ class Slave:
 
     unreadable  rows of the exported queue that cannot be read: the queue itself is whole there
     exported    its queue was collected
+    logged      its own log was collected, too: what it got is there under the numbers of the master
     """
 
     server: str
@@ -49,6 +51,7 @@ class Slave:
     stopped: tuple[str, ...] = ()
     unreadable: frozenset[Row] = frozenset()
     exported: bool = True
+    logged: bool = False
     faults: list[str] = field(default_factory=list)
 
     def seen(self) -> int:
@@ -160,6 +163,7 @@ def _slave(name: str, rows: list[Row], commits: int, chance: random.Random) -> S
     stopped = tuple(part for part in STOPS if chance.random() < 0.15)
     slave = Slave(name, applied, [row for row in rows if row.number in numbers], stopped)
     slave.exported = chance.random() < 0.95
+    slave.logged = applied > 0 and chance.random() < 0.15
     for fault in sorted(chance.sample(FAULTS, chance.choice((0, 0, 1, 1, 2))), key=FAULTS.index):
         _put(slave, fault, rows, chance)
     return slave
@@ -219,6 +223,10 @@ def case_of(made: Queues, folder: Path) -> Case:
             queue = [_queued(row, row in slave.unreadable) for row in slave.queue]
             queue += queue[: 1 if "twice" in slave.faults else 0]
             (collected / f"{name}.queue.jsonl").write_text("".join(queue), encoding="utf-8")
+        if slave.logged:
+            done = [row for row in made.rows if made.commit_of(row.number) <= slave.applied]
+            records = [wire.record(row.body) for row in sorted(done, key=lambda row: made.commit_of(row.number))]
+            (collected / f"{name}.log").write_bytes(b"".join(records))
         (collected / f"{name}.state.json").write_text(_state(slave), encoding="utf-8")
     case = Case.create(folder / "case")
     case.load([collected])

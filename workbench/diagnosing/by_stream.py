@@ -31,6 +31,7 @@ from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.streams import (
     ANYWHERE,
     COPY_AHEAD,
+    NOTHING_SHARED,
     UNRELATED,
     WHY_UNKNOWN,
     Difference,
@@ -159,12 +160,24 @@ class Streams:
             for key, one in found.items()
             if one.first and self.may_be_past(*key)
         }
+        found = {key: self._settled(key[0], self.source_for(*key), one) for key, one in found.items()}
         # Two logs that are not alike are that once, however they are held against each other.
         return {
             key: one
             for key, one in found.items()
             if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first
         }
+
+    def _settled(self, server: str, source: str | None, one: Compared) -> Compared:
+        """The same without what its log leaves open and a replica tells itself: where it stands in the log of its master."""
+        told = [each.commit for each in self.applied if (each.server, each.source) == (server, source)]
+        upto = max((commit for commit in told if commit is not None), default=None)
+        if upto is None or not one.difference.unknown:
+            return one
+        left = [entry for entry in one.difference.unknown if entry[1] <= upto and entry[2] != NOTHING_SHARED]
+        counts = one.counts.copy()
+        counts["unknown"] -= len(one.difference.unknown) - len(left)
+        return replace(one, difference=replace(one.difference, unknown=left), counts=counts)
 
     def may_be_past(self, server: str, origin: str) -> bool:
         """True if a copy goes on with what its source may have made: then it is past all that the source's log has before."""
@@ -273,10 +286,23 @@ class Streams:
     def behind(self) -> list[Behind]:
         """What replicas have not applied, where they number commits as their master's log does."""
         return [
-            behind_of(one, self.logs[one.source], one.commit, self.limit)
+            behind_of(one, self.logs[one.source], max(one.commit, self._covered(one)), self.limit)
             for one in self.applied
             if one.source is not None and one.commit is not None
         ]
+
+    def _covered(self, one: Applied) -> int:
+        """The last commit of its master that a replica's own log shows, where it keeps one; it may be younger than its tables."""
+        mine = (
+            both
+            for key, both in self.differences.items()
+            if key[0] == one.server and self.source_for(*key) == one.source
+        )
+        return max((both.shared.covers for both in mine if both.shared), default=-1)
+
+    def fetches(self, server: str, source: str) -> bool:
+        """True if a replica tells how far it applied the log of a server: that and its queue tell what it waits for."""
+        return any((one.applied.server, one.applied.source) == (server, source) for one in self.behind)
 
     def _ahead(self, origin: str, having: Sequence[str]) -> dict[tuple[str, str], tuple[int, list[str]]]:
         """The same of what follows the end of the log of a source that is known."""
@@ -434,7 +460,7 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
         about_it = {"position": show(position), "operation": None, "target": None, "attribute": None}
         proof = {"held_by": [server], "evidence": [LOG], "cause": None, "rule": "errant"}
         found.stranded.append({**about, **about_it, **proof, "says": f"it is in no log of {source}, its source"})
-    if both.first and both.last:
+    if both.first and both.last and not streams.fetches(server, source):
         count = both.counts["behind"]  # the log of the source has all of them, whole
         ends = {"first": show(both.first), "last": show(both.last)}
         suppliers = _having_all(streams, origin, both) if streams.is_open(origin) else [source]

@@ -20,7 +20,11 @@ def how_queued(row: Row) -> str:
         told.append(f"{source} has {'it' if to_fetch == 1 else 'them'}, and its queue was not collected")
     elif to_fetch:
         told.append(f"{source} would send {to_fetch:,}")
-    told += [f"{unread:,} may be in rows of its queue that cannot be read"] if unread else []
+    told += (
+        [f"{unread:,} may be in rows of its queue that cannot be read, or are to be fetched from {source}"]
+        if unread
+        else []
+    )
     told += [f"{behind:,} {'waits' if behind == 1 else 'wait'} behind what its queue lacks"] if behind else []
     return "; ".join([listed(told), *([why_held(row)] if row["held"] else [])])
 

@@ -162,7 +162,7 @@ KEYS: Mapping[str, str] = {
     "pending[].queued": "of a replica with a queue: how many of them stand in it, before the first that it lacks; "
     "null: it was not collected",
     "pending[].to_fetch": "of a replica with a queue: how many of them it will ask for, before the first that its queue lacks",
-    "pending[].unread": "of a replica with a queue: how many of them may stand in rows of it that cannot be read",
+    "pending[].unread": "of such a replica: how many may stand in rows of its queue that cannot be read, or are to be fetched",
     "pending[].behind_gap": "of a replica with a queue: how many of them are what it lacks first, or stand behind that",
     "pending[].held": "of those queued or to be fetched: how many do not come while a thread of the replica stands still",
     "pending[].stopped": "threads of the replica that stand still",

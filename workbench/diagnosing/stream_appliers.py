@@ -68,7 +68,7 @@ class Waits:
 
     count  how many commits that change something; first, last: of these
     queued, to_fetch  of them, those in its queue and those that it will ask for, before the first that its queue lacks
-    unread  of these before, those of which nothing is in the rows of its queue that can be read, and others cannot be
+    unread  of these before, those of which nothing tells whether its queue has them, for rows of it cannot be read
     behind_gap  the others: the first that the queue lacks, whole or in part, and what follows it
     """
 
@@ -82,9 +82,9 @@ class Waits:
 
     def held(self, stopped: Mapping[str, str | None]) -> int:
         """How many of those before a gap do not come as long as these threads stand still."""
-        return (
-            self.queued + self.to_fetch + self.unread if APPLIER in stopped else self.to_fetch if IO in stopped else 0
-        )
+        if APPLIER in stopped:
+            return self.queued + self.to_fetch + self.unread
+        return self.to_fetch + self.unread if IO in stopped else 0
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def behind_of(one: Applied, log: StreamLog, after: int, limit: int) -> Behind:
     waits: dict[str, Waits] = {}
     for origin, commits in _changing(log, after):
         before = [at for at, _ in commits if first_hole is None or at < first_hole]
-        there, asked = sum(at in queued for at in before), sum(at > seen for at in before)
+        there, asked = sum(at in queued for at in before), sum(at > seen for at in before) if one.whole else 0
         counts = there, asked, len(before) - there - asked, len(commits) - len(before)
         mine = Waits(len(commits), min(commits), max(commits), *counts)
         waits[origin] = _together(waits[origin], mine) if origin in waits else mine

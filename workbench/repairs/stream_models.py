@@ -74,9 +74,10 @@ def add_beside(row: dict[str, Any], beside: Mapping[str, Beside], done: Model) -
     more = beside.get(row["server"], Beside())
     arrives = any(link.runs and link.consumer == row["server"] for link in done.links)
     row["missing"] = max(row["missing"] + more.missing, 0)
+    server = done.servers.get(row["server"])
     if more.behind_gap is None:
         row["pending"] = max(row["pending"] + more.pending, 0)
-    else:
+    elif server is None or server.source is None:  # of one that got all data its queue tells nothing any more
         row["pending"] = more.behind_gap + (0 if arrives else more.held)
 
 

@@ -358,10 +358,17 @@ def _lacking_in_queue(view: View, server: str) -> str:
     """Why an applier must not go on: it would apply a part, or pass over what its queue lacks; empty: it may."""
     streams = view.situation.verdicts.streams
     assert streams is not None
+    if _is_filled(view.model, server):
+        return ""
     mine = [one for one in streams.behind if one.applied.server == server]
     holes = {"TXN_INCOMPLETE": any(one.parts for one in mine), GAP: any(one.gaps for one in mine)}
     codes = ", ".join(code for code, there in holes.items() if there)
     return f"the queue of {server} lacks what it would come to ({codes})" if codes else ""
+
+
+def _is_filled(model: Model, server: str) -> bool:
+    """True if a step gave it all data of another server, and told its applier where to go on: its queue is empty then."""
+    return server in model.servers and model.servers[server].source is not None
 
 
 def _also(view: View, model: Model) -> Iterator[Need]:
@@ -370,7 +377,7 @@ def _also(view: View, model: Model) -> Iterator[Need]:
         if not link.runs:
             yield Need(STOPPED, view.suffix, link.consumer)
     for one in view.about(GAP):
-        if one.server is not None:
+        if one.server is not None and not _is_filled(model, one.server):
             yield Need(GAP, view.suffix, one.server)
 
 
@@ -400,7 +407,7 @@ class Provision:
         for source in sorted(whole)[:2]:
             says = f"copy all data of {source} to {need.server}"
             todo = f"on {source}: write a consistent copy of all schemas; on {need.server}: replace all data by it, and tell its "
-            todo += "applier from which commit to go on\n"
+            todo += "applier from which commit to go on, with an empty queue\n"
             step = Step(
                 key=f"provision-{need.server}",
                 repair=PROVISION,
