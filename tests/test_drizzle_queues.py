@@ -16,6 +16,8 @@ from workbench.report.making import whole_report
 from workbench.systems import system_named
 
 FEW, MANY = range(24), range(24, 500)
+MENDED = (63, 222, 466)
+"""Fleets of which something was said that did not come true."""
 
 
 def said_wrongly(seed: int, folder: Path) -> list[str]:
@@ -28,7 +30,7 @@ def said_wrongly(seed: int, folder: Path) -> list[str]:
     return contradictions(made, found, plan(case), headline(found), text, report)
 
 
-@pytest.mark.parametrize("seed", FEW)
+@pytest.mark.parametrize("seed", [*FEW, *MENDED])
 def test_what_queues_lack_is_as_it_is_said_to_be(seed: int, tmp_path: Path) -> None:
     assert said_wrongly(seed, tmp_path) == []
 
