@@ -184,7 +184,7 @@ def played(rows: Rows, transactions: Iterable[Made]) -> Rows:
     return rows
 
 
-class _Source:
+class Source:
     """A server that works: bulks grow beside small transactions."""
 
     def __init__(self, chance: random.Random, numbered: bool, first: int = 100) -> None:
@@ -322,12 +322,18 @@ FAULTS = (
 FAULTS += ("own", "torn")
 
 
+def worked(chance: random.Random, numbered: bool, transactions: int) -> Source:
+    """A server that made so many transactions."""
+    source = Source(chance, numbered)
+    source.work(transactions)
+    return source
+
+
 def fleet(seed: int) -> Fleet:
     """The fleet of a seed."""
     chance = random.Random(seed)
     numbered, checksums = chance.random() < 0.8, chance.random() < 0.8
-    source = _Source(chance, numbered)
-    source.work(chance.randrange(6, 18))
+    source = worked(chance, numbered, chance.randrange(6, 18))
     names = ["s1", "s2", "s3", "s4"][: chance.randrange(2, 5)]
     maker = chance.choice(names)
     made = Fleet(seed, maker, source.stream, source.made, {}, chance.random() < 0.5, checksums, numbered)

@@ -270,6 +270,38 @@ def test_a_source_is_named_for_one_run(tmp_path: Path) -> None:
         assert done.exit_code == 2 and says in done.output + str(done.stderr)
 
 
+@pytest.mark.parametrize("damaged", [range(5, 6), range(5, 11)])
+def test_what_the_source_may_have_lost_is_counted_beyond_the_list(
+    damaged: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """70 to 78 stand on one server alone, where the source lost a record, or its last ones; three are listed."""
+    parts = {number: bytearray(one(number)) for number in range(1, 11)}
+    for number in damaged:
+        parts[number] = bytearray(len(parts[number]))
+    own = log(*range(1, 5), *range(70, 79), *range(6, 11)) if len(damaged) == 1 else log(*range(1, 5), *range(70, 79))
+    about = Incident({"a": b"".join(parts.values()), "b": own, "c": log(*range(1, 5))}, named="a")
+    for limit in (3, 10_000):
+        monkeypatch.setattr("workbench.diagnosing.diagnosis.LIMIT", limit)
+        found = diagnose(case_of(tmp_path / str(limit), about), limit=limit)
+        assert [row["position"] for row in found["errant"]] == [str(n) for n in range(70, 79)][:limit]
+        (told,) = (one for one in found["findings"] if one["code"] == "ERRANT_CHANGE")
+        assert " 9 transactions of server 1 (70, 71, 72 and 6 more)" in told["summary"]
+        assert found["run"]["truncated"].get("errant") == (9 if limit == 3 else None)
+    made = plan(case_of(tmp_path / "plan", about))
+    assert [one.lost for one in made.courses if one.way == "provision" and "to b" in one.says] in ([9], [9, 9], [])
+
+
+def test_of_each_server_with_transactions_of_its_own_something_is_said_where_the_list_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.diagnosing.diagnosis.LIMIT", 3)
+    about = Incident({"a": log(*range(1, 5), *range(20, 30)), "b": log(*range(1, 5), 40), "c": log(*range(1, 5))})
+    found = diagnose(case_of(tmp_path, about), limit=3)
+    told = {one["server"]: one["summary"] for one in found["findings"] if one["code"] == "ERRANT_CHANGE"}
+    assert "10 transactions" in told["a"] and "1 transaction " in told["b"]
+    assert len(found["errant"]) == 3 and found["run"]["truncated"]["errant"] == 11
+
+
 # --- what a queue lacks
 
 
@@ -294,10 +326,15 @@ def bulk(number: int) -> list[Any]:
 
 
 def queue(numbers: range, without: tuple[tuple[int, int], ...] = ()) -> bytes:
-    """The queue of a slave, without some messages: (number of the transaction, of the message)."""
+    """The queue of a slave, without some messages: (number of the transaction, of the message). The last one has the commit."""
+
+    def commit(number: int, segment: int) -> int:
+        return number - 100 if segment == len(bulk(number)) else 0
+
     rows = [
         json.dumps(
-            {"trx_id": number, "seg_id": segment, "commit_order": number - 100, "master_id": 1, "msg": str(message)}
+            {"trx_id": number, "seg_id": segment, "commit_order": commit(number, segment), "master_id": 1}
+            | {"msg": str(message)}
         )
         for number in numbers
         for segment, message in enumerate(bulk(number), 1)

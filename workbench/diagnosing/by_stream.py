@@ -31,7 +31,7 @@ from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.streams import (
     ANYWHERE,
     COPY_AHEAD,
-    LOST,
+    NOTHING_SHARED,
     UNRELATED,
     WHY_UNKNOWN,
     Difference,
@@ -85,6 +85,7 @@ class Streams:
     def __init__(self, case: Case, shown: Topology, limit: int = LISTED) -> None:
         self.case, self.shown, self.limit = case, shown, limit
         self._between: dict[tuple[str, str, str, bool], Compared] = {}
+        self._lost: dict[tuple[str, str, str], Compared] = {}
         self.logs = {one.server: self._log(one.server, one.log) for one in shown.replicas if one.log}
         self.told = {one.origin: one.server for one in shown.replicas if one.origin} | case.sources
 
@@ -159,12 +160,24 @@ class Streams:
             for key, one in found.items()
             if one.first and self.may_be_past(*key)
         }
+        found = {key: self._settled(key[0], self.source_for(*key), one) for key, one in found.items()}
         # Two logs that are not alike are that once, however they are held against each other.
         return {
             key: one
             for key, one in found.items()
             if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first
         }
+
+    def _settled(self, server: str, source: str | None, one: Compared) -> Compared:
+        """The same without what its log leaves open and a replica tells itself: where it stands in the log of its master."""
+        told = [each.commit for each in self.applied if (each.server, each.source) == (server, source)]
+        upto = max((commit for commit in told if commit is not None), default=None)
+        if upto is None or not one.difference.unknown:
+            return one
+        left = [entry for entry in one.difference.unknown if entry[1] <= upto and entry[2] != NOTHING_SHARED]
+        counts = one.counts.copy()
+        counts["unknown"] -= len(one.difference.unknown) - len(left)
+        return replace(one, difference=replace(one.difference, unknown=left), counts=counts)
 
     def may_be_past(self, server: str, origin: str) -> bool:
         """True if a copy goes on with what its source may have made: then it is past all that the source's log has before."""
@@ -215,24 +228,36 @@ class Streams:
         return found
 
     @cached_property
-    def lost_at_source(self) -> dict[tuple[str, str], list[str]]:
-        """(server, origin) -> what its log alone has, as far as it is listed, where the log of a known source lost records."""
-        found: dict[tuple[str, str], list[str]] = {}
+    def lost_at_source(self) -> dict[tuple[str, str], tuple[int, list[str]]]:
+        """(server, origin) -> how many its log alone has, and the first, where the log of a known source lost records."""
+        found: dict[tuple[str, str], tuple[int, list[str]]] = {}
         for origin in self.origins:
             source = self.source_of(origin) or ""
             if self.is_open(origin) or not (source in self.logs and self.logs[source].lost):
                 continue
             for name in set(self._having(origin)) - {source}:
-                back = self.between(name, source, origin)
-                covers = back.shared.covers if back.shared else -1  # what follows is ahead of the source
-                lost = [at for at, place, why in back.difference.unknown if why == LOST and place <= covers]
-                mine, there = self.logs[name].rows_of(origin, lost), set(self.logs[source].rows_of(origin, lost))
-                for other in self.logs.keys() - {name, source}:
-                    rows = self.logs[other].rows_of(origin, lost)
-                    there |= {at for at, row in rows.items() if not _unlike(mine[at], row)}
-                if own := [at for at in lost if at not in there]:
-                    found[name, origin] = own
+                back = self._in_lost(name, source, origin)
+                if count := back.said["lost_alone"]:
+                    found[name, origin] = count, back.lost_alone
         return found
+
+    def alone(self) -> list[tuple[str, str, str, int, list[str]]]:
+        """Server, origin, why, how many and the first of what one log alone has, and nothing tells whether the others should."""
+        found = []
+        for (server, origin), (count, some) in self.errant.items():
+            ahead = self.source_of(origin) != server
+            why = NO_SOURCE if self.is_open(origin) else AHEAD if ahead else OWN_ID
+            found.append((server, origin, why, count, some))
+        found += [(*key, LOST_THERE, count, some) for key, (count, some) in self.lost_at_source.items()]
+        return sorted(found)
+
+    def _in_lost(self, name: str, source: str, origin: str) -> Compared:
+        """What a log has of the source's, and what it has where that lost records."""
+        key = name, source, origin
+        if key not in self._lost:
+            beside = [log for other, log in self.logs.items() if other not in (name, source)]
+            self._lost[key] = compared(self.logs[name], self.logs[source], origin, self.limit, None, beside)
+        return self._lost[key]
 
     @cached_property
     def holders(self) -> dict[str, dict[str, list[str]]]:
@@ -261,10 +286,23 @@ class Streams:
     def behind(self) -> list[Behind]:
         """What replicas have not applied, where they number commits as their master's log does."""
         return [
-            behind_of(one, self.logs[one.source], one.commit, self.limit)
+            behind_of(one, self.logs[one.source], max(one.commit, self._covered(one)), self.limit)
             for one in self.applied
             if one.source is not None and one.commit is not None
         ]
+
+    def _covered(self, one: Applied) -> int:
+        """The last commit of its master that a replica's own log shows, where it keeps one; it may be younger than its tables."""
+        mine = (
+            both
+            for key, both in self.differences.items()
+            if key[0] == one.server and self.source_for(*key) == one.source
+        )
+        return max((both.shared.covers for both in mine if both.shared), default=-1)
+
+    def fetches(self, server: str, source: str) -> bool:
+        """True if a replica tells how far it applied the log of a server: that and its queue tell what it waits for."""
+        return any((one.applied.server, one.applied.source) == (server, source) for one in self.behind)
 
     def _ahead(self, origin: str, having: Sequence[str]) -> dict[tuple[str, str], tuple[int, list[str]]]:
         """The same of what follows the end of the log of a source that is known."""
@@ -274,9 +312,10 @@ class Streams:
             if back is None or back.shared is None:
                 continue
             # Where the source lost its last records, they may have been among these: this server alone has them all the same.
-            lost = [at for at, place, why in back.difference.unknown if why == LOST and place > back.shared.covers]
-            if count := back.counts["behind"] + len(lost):
-                found[name, origin] = count, [lack.position for lack in back.difference.behind] + lost
+            lost = self._in_lost(name, source, origin) if self.logs[source].lost else Compared(back.difference)
+            if count := back.counts["behind"] + lost.said["lost_ahead"]:
+                first = [lack.position for lack in back.difference.behind] + lost.lost_ahead
+                found[name, origin] = count, first[: self.limit]
         return found
 
     def _having(self, origin: str) -> list[str]:
@@ -421,7 +460,7 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
         about_it = {"position": show(position), "operation": None, "target": None, "attribute": None}
         proof = {"held_by": [server], "evidence": [LOG], "cause": None, "rule": "errant"}
         found.stranded.append({**about, **about_it, **proof, "says": f"it is in no log of {source}, its source"})
-    if both.first and both.last:
+    if both.first and both.last and not streams.fetches(server, source):
         count = both.counts["behind"]  # the log of the source has all of them, whole
         ends = {"first": show(both.first), "last": show(both.last)}
         suppliers = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
@@ -442,13 +481,7 @@ def _having_all(streams: Streams, origin: str, both: Compared) -> list[str]:
 
 def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
     """What one log alone has, and nothing tells whether the others should."""
-    alone: list[tuple[str, str, str, int, Sequence[str]]] = []
-    for (server, origin), (count, some) in streams.errant.items():
-        ahead = streams.source_of(origin) != server
-        why = NO_SOURCE if streams.is_open(origin) else AHEAD if ahead else OWN_ID
-        alone.append((server, origin, why, count, some))
-    alone += [(*key, LOST_THERE, len(some), some) for key, some in streams.lost_at_source.items()]
-    for server, origin, why, count, positions in sorted(alone):
+    for server, origin, why, count, positions in streams.alone():
         found.totals["errant"] += count
         listed = positions[: max(0, limit - len(found.errant))]
         rows = streams.logs[server].rows_of(origin, listed)
@@ -493,10 +526,12 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
     """What replicas that tell how far they applied still wait for."""
     show = streams.shown.system.show
     for one in streams.behind:
-        for origin, (count, first, last) in sorted(one.waits.items()):
-            row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": count}
-            row |= {"first": show(first[1]), "last": show(last[1]), "available": count}
-            row |= {"behind_gap": one.after[origin]} if one.after.get(origin) else {}
+        for origin, waits in sorted(one.waits.items()):
+            row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": waits.count}
+            row |= {"first": show(waits.first[1]), "last": show(waits.last[1]), "available": waits.count}
+            row |= {"queued": None if one.applied.queued is None else waits.queued, "to_fetch": waits.to_fetch}
+            row |= {"unread": waits.unread, "behind_gap": waits.behind_gap}
+            row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source]})
 
 

@@ -19,6 +19,7 @@ from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.floors_text import floors_text
+from workbench.diagnosing.in_queues import held_by
 from workbench.diagnosing.matrix_text import matrix_text, outside_text
 from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.refusals import refused_say
@@ -100,6 +101,10 @@ def summed(found: Row) -> dict[str, Any]:
             if behind:
                 arrives["behind_gap"].append({**row, "count": behind, "gone": 0})
                 left["count"] -= behind
+            kept = min(row.get("held") or 0, left["count"]) if how == "waiting" else 0
+            if kept:
+                arrives["held"].append({**row, "count": kept, "gone": 0})
+                left["count"] -= kept
             if not left["count"]:
                 continue
             empty = stopped.get(row["server"]) in (*WITHOUT_DATA, INITIALISATION_ABORTED)
@@ -120,7 +125,7 @@ def summed(found: Row) -> dict[str, Any]:
         }
     counted["held"]["stopped_servers"] = [
         f"{server} {STOPPED_BECAUSE[code]}" for server, code in sorted(stopped.items())
-    ]
+    ] + [held_by(row) for row in arrives["held"] if row.get("held")]
     counted["stuck"]["uncovered"] = bool(arrives["stuck"]) and all(row.get("uncovered") for row in arrives["stuck"])
     makers = {row.get("lost_by") for row in arrives["stuck"]}
     counted["stuck"]["lost_by"] = makers.pop() if len(makers) == 1 else None

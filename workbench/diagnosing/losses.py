@@ -14,6 +14,7 @@ from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import busy_links, busy_step, passed_on, waits_behind
 from workbench.diagnosing.former_suppliers import supplier_again, was_maker
 from workbench.diagnosing.fractional import alike_first
+from workbench.diagnosing.in_queues import how_queued, queue_step
 from workbench.diagnosing.left_in_logs import LOG_ONLY
 from workbench.diagnosing.missed_by_vector import lost_with, missed_of_vector, refill_of
 from workbench.diagnosing.missed_in_logs import missed_of_copy, missed_of_stream
@@ -473,9 +474,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         if passed:
             who += f"; {of_them_passed_over(row)}"
             passed = 0 if are_lost(row, passed) else passed
-        if behind := row.get("behind_gap"):
-            come = "does not come" if behind == 1 else "do not come"
-            who += f"; {behind:,} of them {come} before what the queue of {row['server']} lacks is there"
+        queued = "queued" in row
+        who = how_queued(row) if queued else who
         may = (row.get("may_pass_over") or {}) if coming else {}
         may = {name: count for name, count in may.items() if not are_lost(row, count)}
         for name, count in may.items():
@@ -515,6 +515,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if refused
             else (busy_step(situation, row["server"], row["suffix"]),)
             if busy
+            else (queue_step(row) or _NEXT_LOOK,)
+            if queued
             else (_NEXT_LOOK,)
             if situation.topology.system.streaming or situation.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),

@@ -120,9 +120,10 @@ def applier_rows(streams: Streams) -> list[dict[str, Any]]:
                 "master": one.master,
                 "source": one.source,
                 "commit": one.commit,
-                "queued": len(one.queued),
+                "queued": None if one.queued is None else len(one.queued),
                 "stopped": dict(sorted(one.stopped.items())),
-                "behind": sum(count for count, _, _ in behind.waits.values()) if behind else None,
+                "behind": sum(waits.count for waits in behind.waits.values()) if behind else None,
+                "not_queued": behind.lacks if behind else 0,
                 "gaps": [{"commit": commit, "position": show(position)} for (commit, position), _ in gaps],
                 "in_part": [
                     {"position": show(position), "missing": piece.missing}

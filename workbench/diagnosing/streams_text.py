@@ -116,7 +116,7 @@ def _appliers(appliers: Sequence[Row]) -> str:
         [
             *(one_cell(row[key]) for key in ("server", "master")),
             *(number(row[key]) for key in ("commit", "queued", "behind")),
-            f"{len(row['gaps']):,}",
+            f"{row['not_queued']:,}",
             ", ".join(sorted(row["stopped"])) or "-",
             number(row["purge_below"]),
         ]

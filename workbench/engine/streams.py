@@ -183,9 +183,10 @@ class StreamLog:
         return next(iter(self._first(pc.field("commit") <= commit, "commit", 1, "descending")), None)
 
     def after(self, commit: int) -> Iterator[pa.RecordBatch]:
-        """The origin, position and commit of what was committed behind a commit; of logs that number these."""
+        """The origin, position, commit and outcome of what stands behind a commit; of logs that number these."""
+        columns = ["origin", "position", "commit", "outcome"]
         for part in self.parts:
-            yield from stream_part(part["path"], ["origin", "position", "commit"], pc.field("commit") > commit)
+            yield from stream_part(part["path"], columns, pc.field("commit") > commit)
 
     def _first(self, where: pc.Expression, by: str, limit: int, order: str = "ascending") -> list[dict[str, Any]]:
         """The first rows that fit, in the order of a column: no more of them are ever held."""

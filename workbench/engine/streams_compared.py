@@ -66,6 +66,8 @@ _WORDS = (
     "errant",
     "conflicts",
     "alone",
+    "lost_alone",
+    "lost_ahead",
 )
 _WORD = {word: number for number, word in enumerate(_WORDS)}
 _UNTOLD = frozenset({LOST, BEGINS_LATER, DAMAGED, NOT_READ, SOURCE_UNCLEAR, NOTHING_SHARED, UNRELATED})
@@ -79,6 +81,8 @@ class Compared:
     said         `counts` once more, with each reason why something is unknown by itself
     first, last  of the transactions that the copy is behind
     bytes, rows  of these
+    lost_alone   what the source has where the copy lost records, and no log that stands beside it has alike; the first ones
+    lost_ahead   what the source has where the copy lost its last records: it may have been among these; the first ones
     """
 
     difference: Difference
@@ -89,6 +93,8 @@ class Compared:
     last: str | None = None
     bytes: int = 0
     rows: int = 0
+    lost_alone: list[str] = field(default_factory=list)
+    lost_ahead: list[str] = field(default_factory=list)
 
 
 Cut = tuple[str, str | None]
@@ -281,14 +287,19 @@ class _Reach:
 
 
 def compared(
-    source: StreamLog, copy: StreamLog, origin: str, limit: int, others: Sequence[StreamLog] | None = None
+    source: StreamLog,
+    copy: StreamLog,
+    origin: str,
+    limit: int,
+    others: Sequence[StreamLog] | None = None,
+    beside: Sequence[StreamLog] | None = None,
 ) -> Compared:
     """What the copy lacks of the source's transactions of an origin, and has beyond them; lists no longer than the limit.
 
     `others`: nobody knows which log is the source. Of what the copy has nothing of, that alone is lacked then which one of these
-    has alike.
+    has alike. `beside`: more logs, to tell what only the source has where the copy lost records.
     """
-    logs = (source, copy, *(others or ()))
+    logs = (source, copy, *(others or ()), *(beside or ()))
     cuts = list(_cuts(logs))
     # Of logs that fit into one cut nothing is read twice.
     kept = _read(logs, origin, cuts[0]) if len(cuts) == 1 else None
@@ -299,17 +310,21 @@ def compared(
         back.add(mine, theirs)
     for cut in cuts:
         theirs, mine, *more = kept or _read(logs, origin, cut)
-        known = None if others is None else np.concatenate([mine.number, *(_alike(theirs, rows) for rows in more)])
-        _judge(theirs, mine, reach, back, found, known)
+        asked, near = more[: len(others or ())], more[len(others or ()) :]
+        known = None if others is None else np.concatenate([mine.number, *(_alike(theirs, rows) for rows in asked)])
+        said = _judge(theirs, mine, reach, back, found, known)
+        if beside is not None:
+            _judge_lost(theirs, mine, reach, found, said, near)
     return found.compared(reach)
 
 
 def _judge(
     source: _Rows, copy: _Rows, reach: _Reach, back: _Reach, found: _Found, known: Numbers | None = None
-) -> None:
+) -> Numbers:
     if reach.unrelated:
-        found.add(source, np.where(source.outcome == _CODE[COMMITTED], _WORD[UNRELATED], 0), source.outcome)
-        return
+        said = np.where(source.outcome == _CODE[COMMITTED], _WORD[UNRELATED], 0)
+        found.add(source, said, source.outcome)
+        return said
     there = np.full(len(source.number), _ABSENT)
     _, here, at = np.intersect1d(source.number, copy.number, assume_unique=True, return_indices=True)
     there[here] = copy.outcome[at]
@@ -354,6 +369,25 @@ def _judge(
     errant &= (copy.place > reach.ends[0]) & (copy.place < reach.ends[1])
     errant &= ~back.in_gap(copy.place)  # there the source lost records: it may have had them, too
     found.add(copy, np.where(errant, _WORD["errant"], 0), copy.outcome)
+    return said
+
+
+def _judge_lost(
+    source: _Rows, copy: _Rows, reach: _Reach, found: _Found, said: Numbers, beside: Sequence[_Rows]
+) -> None:
+    """Of what the copy may have lost: what no other log has, and what stands behind all that both have."""
+    lost, behind = said == _WORD[LOST], source.place > reach.covers
+    there = np.concatenate([copy.number, *(_not_unlike(source, rows) for rows in beside)])
+    alone = lost & ~behind & ~np.isin(source.number, there)
+    found.add(source, np.where(alone, _WORD["lost_alone"], 0), source.outcome)
+    found.add(source, np.where(lost & behind, _WORD["lost_ahead"], 0), source.outcome)
+
+
+def _not_unlike(source: _Rows, other: _Rows) -> Numbers:
+    """The numbers of what another log has something of, unless its content is surely another one."""
+    both, here, there = np.intersect1d(source.number, other.number, assume_unique=True, return_indices=True)
+    unlike = source.comparable[here] & other.comparable[there] & (source.content[here] != other.content[there])
+    return both[~unlike]
 
 
 def _alike(source: _Rows, other: _Rows) -> Numbers:
@@ -416,4 +450,5 @@ class _Found:
         counts = Counter({word: self.counts[word] for word in words})
         counts["unknown"] = sum(self.counts[word] for word in _UNTOLD)
         first, last = (min(self.ends)[1], max(self.ends)[1]) if self.ends else (None, None)
-        return Compared(difference, reach.shared, counts, self.counts, first, last, self.bytes, self.kept)
+        lost = ([lack.position for lack in self._lacks(word)] for word in ("lost_alone", "lost_ahead"))
+        return Compared(difference, reach.shared, counts, self.counts, first, last, self.bytes, self.kept, *lost)

@@ -59,7 +59,7 @@ from workbench.repairs.plans import (
     View,
 )
 from workbench.repairs.rehearsal import model_of
-from workbench.repairs.stream_models import add_beside, as_counted, conflict_code
+from workbench.repairs.stream_models import Beside, add_beside, as_counted, conflict_code
 from workbench.repairs.tier_counts import Lacking, tiers_afterwards, tiers_as_counted
 from workbench.repairs.told_of_models import (
     arriving,
@@ -142,7 +142,7 @@ class _Planned:
         self.before: list[dict[str, Any]] = []
         self.after: list[dict[str, Any]] = []
         self.never: dict[tuple[str, str | None], int] = {}
-        self.beside: dict[str, tuple[int, int, int]] = {}
+        self.beside: dict[str, Beside] = {}
         self.counted: Lacking = {}
         self.open: list[str] = []
         self.unmended = 0

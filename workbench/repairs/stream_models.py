@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 from workbench.diagnosing.by_stream import Streams
 from workbench.diagnosing.verdict_rows import Verdicts
@@ -15,21 +15,42 @@ ONLY_ON = "only on"
 """How the generation of a lot begins that one server alone holds."""
 
 
-def only_there(streams: Streams) -> Iterator[tuple[str, str, str]]:
-    """Server, origin and position of what only the log of that server has, wherever it stands there."""
-    for (server, origin), (_, positions) in streams.errant.items():
-        yield from ((server, origin, position) for position in positions)
-    for (server, origin), positions in streams.lost_at_source.items():
-        yield from ((server, origin, position) for position in positions)
+class Beside(NamedTuple):
+    """What a model does not know of a server: by how much more is missing and pending there.
+
+    behind_gap, held  of what its queue says that it waits for: what stands behind a gap, and what a thread that stands still
+                      keeps; None: no queue tells
+    """
+
+    missing: int = 0
+    pending: int = 0
+    behind_gap: int | None = None
+    held: int = 0
+
+
+def only_there(streams: Streams) -> Iterator[tuple[str, str, str, int]]:
+    """Server, origin, position and number of what only the log of that server has, wherever it stands there.
+
+    Each is one transaction; what is only counted, for it is not listed any more, goes with the last that is.
+    """
+    for server, origin, _, count, positions in streams.alone():
+        yield from _counted(server, origin, positions, count)
     for server, origin in streams.differences:
         source = streams.source_of(origin)
         if source is not None and source != server and not streams.is_open(origin):
-            back = streams.between(server, source, origin).difference
-            own = {lack.position for lack in back.inside if lack.outcome is None}
-            yield from ((server, origin, position) for position in sorted(own))
+            back = streams.between(server, source, origin)
+            own = {lack.position for lack in back.difference.inside if lack.outcome is None}
+            in_part = len(back.difference.inside) - len(own)
+            yield from _counted(server, origin, sorted(own), back.counts["inside"] - in_part)
 
 
-def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
+def _counted(server: str, origin: str, positions: Sequence[str], count: int) -> Iterator[tuple[str, str, str, int]]:
+    rest = max(count - len(positions), 0)
+    yield from ((server, origin, position, 1) for position in positions[:-1])
+    yield from ((server, origin, position, 1 + rest) for position in positions[-1:])
+
+
+def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, Beside]:
     """Put the numbers of the diagnosis into rows of what each server lacks; server -> by how much they differ from the model's.
 
     It knows nothing of what the log with most of an origin lacks while nobody knows the source, and takes for lacking what is
@@ -39,19 +60,25 @@ def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, tup
     for row in rows:
         missing = sum(one["server"] == row["server"] for one in found.missing)
         waits = [one for one in found.pending if one["server"] == row["server"]]
-        pending, held = (sum(one.get(key, 0) for one in waits) for key in ("count", "behind_gap"))
+        pending, behind, held = (sum(one.get(key, 0) for one in waits) for key in ("count", "behind_gap", "held"))
+        queued = any("queued" in one for one in waits)
         if "missing" not in found.cut():
-            beside[row["server"]] = missing - row["missing"], pending - row["pending"], held
+            more = missing - row["missing"], pending - row["pending"]
+            beside[row["server"]] = Beside(*more, behind if queued else None, held)
             row["missing"], row["pending"] = missing, pending
     return beside
 
 
-def add_beside(row: dict[str, Any], beside: Mapping[str, tuple[int, int, int]], done: Model) -> None:
+def add_beside(row: dict[str, Any], beside: Mapping[str, Beside], done: Model) -> None:
     """Count so what is lacking when all is done, too; an applier that runs brings what waits before what its queue lacks."""
-    missing, pending, held = beside.get(row["server"], (0, 0, 0))
+    more = beside.get(row["server"], Beside())
     arrives = any(link.runs and link.consumer == row["server"] for link in done.links)
-    row["missing"] = max(row["missing"] + missing, 0)
-    row["pending"] = max(row["pending"] + (held if arrives else pending), 0)
+    row["missing"] = max(row["missing"] + more.missing, 0)
+    server = done.servers.get(row["server"])
+    if more.behind_gap is None:
+        row["pending"] = max(row["pending"] + more.pending, 0)
+    elif server is None or server.source is None:  # of one that got all data its queue tells nothing any more
+        row["pending"] = more.behind_gap + (0 if arrives else more.held)
 
 
 def conflict_code(model: Model, lacks: Iterable[Lack]) -> str:
@@ -120,9 +147,12 @@ def model_of_streams(streams: Streams) -> StreamModel:
         if told.server not in servers and told.source in servers:  # what it lacks, only its own queue tells
             servers[told.server] = Server(told.server, None, None, {}, None, set(range(len(lots))))
     places = [place for place, _ in made.values()]
-    for copy, origin, position in dict.fromkeys([*apart, *only_there(streams)]):
+    alone = dict.fromkeys(apart, 1)
+    for copy, origin, position, count in only_there(streams):
+        alone[copy, origin, position] = max(count, alone.get((copy, origin, position), 0))
+    for (copy, origin, position), count in alone.items():
         servers[copy].holds.add(len(lots))
-        lots.append(Lot(origin, position, position, within=f"{ONLY_ON} {copy}"))
+        lots.append(Lot(origin, position, position, count, within=f"{ONLY_ON} {copy}"))
         places.append(-1)
     links = [
         Link(told.source, told.server, not told.stopped)

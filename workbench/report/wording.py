@@ -118,10 +118,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
         what = "1 stretch" if count == 1 else f"{count:,} stretches"
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
     counts = told["summary"]
-    if not any(
-        counts[name]["count"]
-        for name in ("missing", "stranded", "waiting", "refused", "held", "dropped", "stuck", "unknown")
-    ):
+    if not any(counts[name]["count"] for name in ("missing", "stranded", *_COMING, "unknown")):
         if counts["nothing_to_compare"]["why"]:
             yield "With so little nothing can be compared: collect the same files of the other servers."
         elif not any(open_questions(counts)) and not counts.get("doubted") and not counts.get("failing"):
@@ -267,11 +264,22 @@ def _span(after: str | None, by: str | None) -> str:
     return f"between {after} and {by} UTC"
 
 
+_COMING = ("waiting", "refused", "passed", "behind_gap", "held", "dropped", "stuck")
+"""Keys of what has not arrived yet."""
+
+
 def _coming(counts: Row) -> Iterator[str]:
     """What has not arrived yet. Several servers may wait for the same changes, so these are counted for each of them."""
     for name, one_does, many_do, then in (
         ("waiting", "is on its way to", "are on their way to", ""),
         ("refused", "was refused at every attempt by", "were refused at every attempt by", ""),
+        ("passed", "has not arrived at", "have not arrived at", ", and the next session passes over {}"),
+        (
+            "behind_gap",
+            "waits behind what is lacking in the queue of",
+            "wait behind what is lacking in the queue of",
+            "",
+        ),
         ("held", "waits for", "wait for", ""),
         (
             "dropped",

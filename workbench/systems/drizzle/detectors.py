@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing.by_stream import Streams, big_ones
-from workbench.diagnosing.stream_appliers import Behind, lacking_said
-from workbench.diagnosing.stream_rows import purge_below
 from workbench.model import APPLYING, HOLES, IDENTITY, ITEMS_SHOWN, LAG, Detectors, Finding, first_few, listed, step
 from workbench.rules.segments import (
     ABORTED,
@@ -27,6 +25,7 @@ from workbench.rules.segments import (
 )
 from workbench.rules.streams import Difference
 from workbench.systems.drizzle.errant import errant
+from workbench.systems.drizzle.queues import appliers, queue_gaps, queued_in_part
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -392,83 +391,9 @@ def big(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def appliers(situation: Situation) -> Iterator[Finding]:
-    """Threads of replicas that stand still, and commits that are neither applied nor in a queue."""
-    streams, show = _streams(situation), situation.topology.system.show
-    for one in streams.applied:
-        for part, error in sorted(one.stopped.items()):
-            yield Finding(
-                "APPLIER_STOPPED",
-                "error",
-                f"{one.server}: the {part} thread for master {one.master} stands still"
-                + (f" behind commit {one.commit:,}" if one.commit is not None else ""),
-                server=one.server,
-                evidence=({"server": one.server, "master": one.master, "thread": part, "error": error},),
-                fix=(
-                    step(
-                        "mend what the error says, then start the replica anew",
-                        "it applies nothing until then, and there is no command that starts the thread alone",
-                        "ignoring errors skips whole transactions, and moves its position all the same",
-                    ),
-                ),
-            )
-    for behind in streams.behind:
-        if behind.parts:
-            yield _queued_in_part(behind, show)
-        gone = behind.gaps
-        if gone:
-            one = behind.applied
-            below = purge_below(streams, one.source or "")
-            yield Finding(
-                "QUEUE_GAP",
-                "error",
-                f"{one.server}: commits of {one.source} ({behind.lacks:,}) are neither applied nor in its queue, which goes on "
-                "behind them: it will not ask for them again",
-                server=one.server,
-                origin=gone[0][1],
-                items=tuple(show(position) for (_, position), _ in gone[:ITEMS_SHOWN]),
-                evidence=first_few({"commit": commit, "position": show(position)} for (commit, position), _ in gone),
-                fix=(
-                    step(
-                        "put their messages into the queue from the master's log before the applier comes to them",
-                        "a slave asks for commits above the highest that it has seen",
-                        f"the master must not purge commits from {below:,} on" if below is not None else None,
-                    ),
-                ),
-            )
-
-
-def _queued_in_part(behind: Behind, show: Callable[[str], str]) -> Finding:
-    """Transactions of which the queue of a replica holds a part."""
-    one, parts = behind.applied, behind.parts
-    named = ", ".join(f"{show(at)} without {lacking_said(one.in_part[at])}" for (_, at), _ in parts[:3])
-    more = f" and {len(parts) - 3:,} more" if len(parts) > 3 else ""
-    them = "it" if len(parts) == 1 else "them"
-    return Finding(
-        "TXN_INCOMPLETE",
-        "error",
-        f"{one.server}: its queue holds {len(parts):,} transaction{'' if len(parts) == 1 else 's'} in part ({named}{more}): its "
-        f"applier reads message after message until one is not there, and would apply a part of {them}",
-        server=one.server,
-        origin=parts[0][1],
-        items=tuple(show(at) for (_, at), _ in parts[:ITEMS_SHOWN]),
-        evidence=first_few(
-            {"commit": commit, "position": show(at), "missing": one.in_part[at].missing} for (commit, at), _ in parts
-        ),
-        fix=(
-            step(
-                f"stop {one.server} before its applier comes to {them}, and put the messages that are not there into its queue "
-                f"from the log of {one.source}",
-                "a part of a transaction must not be applied, and a slave does not ask for what it has seen",
-                f"if it applied a part already, provision {one.server} from {one.source}",
-            ),
-        ),
-    )
-
-
 DETECTORS: Detectors = {
     IDENTITY: (used_again, errant),
     HOLES: (incomplete, without_end, conflicts, repeated, damaged, not_understood, ragged),
-    APPLYING: (appliers,),
+    APPLYING: (appliers, queue_gaps, queued_in_part),
     LAG: (big,),
 }

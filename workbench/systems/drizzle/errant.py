@@ -21,9 +21,8 @@ def errant(situation: Situation) -> Iterator[Finding]:
     rows: dict[tuple[str, str, str], list[Row]] = {}
     for row in situation.verdicts.errant:
         rows.setdefault((row["server"], row["origin"], row["why"]), []).append(row)
-    for (server, origin, why), mine in sorted(rows.items()):
-        lost = streams.lost_at_source.get((server, origin), [])
-        count, positions = (len(lost), lost) if why == LOST_THERE else streams.errant[server, origin]
+    for server, origin, why, count, positions in streams.alone():  # of some no row may be left in a list that was cut
+        mine = rows.get((server, origin, why), [])
         many = f"{count:,} transaction{'' if count == 1 else 's'} of server {origin}"
         named = ", ".join(map(show, positions[:3])) + (f" and {count - 3:,} more" if count > 3 else "")
         says, mend = _SAYS[why](streams, server, origin, f"{many} ({named})", count > 1)
@@ -35,7 +34,8 @@ def errant(situation: Situation) -> Iterator[Finding]:
             server=server,
             origin=origin,
             items=tuple(map(show, positions[:ITEMS_SHOWN])),
-            evidence=first_few({key: row[key] for key in ("position", "operation", "target", "why")} for row in mine),
+            evidence=first_few({key: row[key] for key in ("position", "operation", "target", "why")} for row in mine)
+            or ({"count": count, "why": why},),
             fix=(mend,),
             root="" if situation.verdicts.missing else lacked,  # what is missing for sure is said first
         )

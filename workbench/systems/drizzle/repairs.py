@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
+from workbench.diagnosing.stream_appliers import APPLIER
 from workbench.model import Problem, counted
 from workbench.repairs.plans import ALL, SENT, Draft, Need, Repairs, Step, View
 from workbench.repairs.stream_models import ONLY_ON
@@ -311,23 +312,25 @@ class StartApplier:
     """Let the applier of a replica go on, once what stopped it is mended."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For a replica whose applier stands still."""
+        """For a replica of which a thread stands still. What its queue lacks does not come by that."""
         for link in view.model.links:
-            if link.consumer != need.server or link.runs:
+            if link.consumer != need.server or link.runs or need.code == GAP:
                 continue
-            says = f"mend what stopped the applier of {link.consumer}, and let it go on"
-            todo = f"on {link.consumer}: see error_msg in sys_replication.applier_state and io_state, and mend the row that "
-            todo += "it names so that the transaction it stopped at goes through; then restart the server: no command does it\n"
+            stopped = _stopped(view, link.consumer)
+            says = f"mend what stopped the {' and the '.join(stopped)} thread of {link.consumer}, and let it go on"
+            todo = f"on {link.consumer}: see error_msg in {' and '.join(f'sys_replication.{name}_state' for name in stopped)}; "
+            if APPLIER in stopped:
+                todo += "mend the row that it names so that the transaction it stopped at goes through; "
+            todo += "then restart the server: no command does it\n"
             step = Step(
                 key=f"start-applier-{link.consumer}",
                 repair=START,
                 server=link.consumer,
                 on=link.consumer,
                 suffix=view.suffix,
-                says=f"the applier of {link.consumer} goes on with what {link.supplier} committed",
-                stands_on=f"the cause is mended: it would stop at the same transaction again, and {link.supplier} still has all "
-                "that follows",
-                expects="its status in sys_replication.applier_state is RUNNING, and last_applied_commit_id rises",
+                says=f"{link.consumer} goes on with what {link.supplier} committed",
+                stands_on=f"the cause is mended, or it would stop again; and {link.supplier} still has all that follows",
+                expects="status is RUNNING in sys_replication.applier_state and io_state, and last_applied_commit_id rises",
                 risk="transactions that are skipped instead are lost on this replica without a trace",
                 undo=f"stop {link.consumer}",
                 sends=todo,
@@ -336,6 +339,13 @@ class StartApplier:
             yield Draft(
                 START, says, (step,), costs="it is done by hand", refused=_lacking_in_queue(view, link.consumer)
             )
+
+
+def _stopped(view: View, server: str) -> list[str]:
+    """The threads of a replica that stand still."""
+    streams = view.situation.verdicts.streams
+    assert streams is not None
+    return sorted({name for one in streams.applied if one.server == server for name in one.stopped})
 
 
 def _names_first(origins: Sequence[str]) -> str:
@@ -348,8 +358,17 @@ def _lacking_in_queue(view: View, server: str) -> str:
     """Why an applier must not go on: it would apply a part, or pass over what its queue lacks; empty: it may."""
     streams = view.situation.verdicts.streams
     assert streams is not None
-    holes = [one for one in streams.behind if one.applied.server == server and (one.parts or one.gaps)]
-    return f"the queue of {server} lacks what it would come to (TXN_INCOMPLETE, QUEUE_GAP)" if holes else ""
+    if _is_filled(view.model, server):
+        return ""
+    mine = [one for one in streams.behind if one.applied.server == server]
+    holes = {"TXN_INCOMPLETE": any(one.parts for one in mine), GAP: any(one.gaps for one in mine)}
+    codes = ", ".join(code for code, there in holes.items() if there)
+    return f"the queue of {server} lacks what it would come to ({codes})" if codes else ""
+
+
+def _is_filled(model: Model, server: str) -> bool:
+    """True if a step gave it all data of another server, and told its applier where to go on: its queue is empty then."""
+    return server in model.servers and model.servers[server].source is not None
 
 
 def _also(view: View, model: Model) -> Iterator[Need]:
@@ -358,7 +377,7 @@ def _also(view: View, model: Model) -> Iterator[Need]:
         if not link.runs:
             yield Need(STOPPED, view.suffix, link.consumer)
     for one in view.about(GAP):
-        if one.server is not None:
+        if one.server is not None and not _is_filled(model, one.server):
             yield Need(GAP, view.suffix, one.server)
 
 
@@ -388,7 +407,7 @@ class Provision:
         for source in sorted(whole)[:2]:
             says = f"copy all data of {source} to {need.server}"
             todo = f"on {source}: write a consistent copy of all schemas; on {need.server}: replace all data by it, and tell its "
-            todo += "applier from which commit to go on\n"
+            todo += "applier from which commit to go on, with an empty queue\n"
             step = Step(
                 key=f"provision-{need.server}",
                 repair=PROVISION,

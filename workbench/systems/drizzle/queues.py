@@ -1,0 +1,143 @@
+"""Threads of replicas that stand still, and what the queue of one lacks: whole transactions, or messages of them.
+
+A slave asks its master for commits above the highest that it has seen. So what is not in its queue below that one never comes by
+itself. Its applier takes what has its end there, and reads message 1, 2, 3 ... until one is not there:
+
+    104/1  104/2  104/3 end      all of it is applied
+    104/1         104/3 end      104/1 is applied, and the rest is not: a part
+           104/2  104/3 end      nothing of it is applied
+    104/1  104/2                 it has no end: the applier does not take it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from workbench.diagnosing.by_stream import Streams
+from workbench.diagnosing.stream_appliers import APPLIER, Applied, lacking_said
+from workbench.diagnosing.stream_rows import purge_below
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.rules.segments import COMMITTED
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+
+def appliers(situation: Situation) -> Iterator[Finding]:
+    """Threads of replicas that stand still."""
+    streams = situation.verdicts.streams
+    assert streams is not None
+    for one in streams.applied:
+        filled = ", fill its queue" if _lacks_something(streams, one) else ""
+        for part, error in sorted(one.stopped.items()):
+            behind = f" behind commit {one.commit:,}" if part == APPLIER and one.commit is not None else ""
+            does = "applies nothing" if part == APPLIER else "fetches nothing"
+            yield Finding(
+                "APPLIER_STOPPED",
+                "error",
+                f"{one.server}: the {part} thread for master {one.master} stands still{behind}",
+                server=one.server,
+                evidence=({"server": one.server, "master": one.master, "thread": part, "error": error},),
+                fix=(
+                    step(
+                        f"mend what the error says{filled}, then start the replica anew",
+                        f"it {does} until then, and there is no command that starts the thread alone",
+                        "ignoring errors skips whole transactions, and moves its position all the same",
+                    ),
+                ),
+            )
+
+
+def _lacks_something(streams: Streams, one: Applied) -> bool:
+    """Whether the queue of a replica lacks what it would come to."""
+    return any(behind.applied is one and (behind.gaps or behind.parts) for behind in streams.behind)
+
+
+def queue_gaps(situation: Situation) -> Iterator[Finding]:
+    """Transactions that are neither applied nor in the queue of a replica, although later ones are."""
+    streams, show = situation.verdicts.streams, situation.topology.system.show
+    assert streams is not None
+    for behind in streams.behind:
+        if not behind.gaps:
+            continue
+        one, gone, count = behind.applied, [at for (_, at), _ in behind.gaps], behind.lacks
+        are, them, their = ("is", "it", "its") if count == 1 else ("are", "them", "their")
+        below = purge_below(streams, one.source or "")
+        yield Finding(
+            "QUEUE_GAP",
+            "error",
+            f"{one.server}: {counted(count, 'transaction')} of {one.source} ({_named(gone, count, show)}) {are} neither applied "
+            f"nor in its queue, which goes on behind {them}: it will not ask for {them} again",
+            server=one.server,
+            origin=behind.gaps[0][1],
+            items=tuple(map(show, gone[:ITEMS_SHOWN])),
+            evidence=first_few({"commit": commit, "position": show(at)} for (commit, at), _ in behind.gaps),
+            fix=(
+                step(
+                    f"{_stop_first(one, them)}put {their} messages into its queue {_from(streams, one, gone)}",
+                    "a slave asks for commits above the highest that it has seen, and its applier goes on behind what it lacks",
+                    f"{one.source} must not purge commits from {below:,} on" if below is not None else None,
+                ),
+            ),
+        )
+
+
+def queued_in_part(situation: Situation) -> Iterator[Finding]:
+    """Transactions of which the queue of a replica holds a part, and the rest will not come."""
+    streams, show = situation.verdicts.streams, situation.topology.system.show
+    assert streams is not None
+    for behind in streams.behind:
+        if not behind.parts:
+            continue
+        one, parts, count = behind.applied, [at for (_, at), _ in behind.parts], behind.in_part
+        them = "it" if count == 1 else "them"
+        named = ", ".join(f"{show(at)} without {lacking_said(one.in_part[at])}" for at in parts[:3])
+        more = f" and {count - 3:,} more" if count > 3 else ""
+        cut = [at for at in parts if one.in_part[at].begins]
+        passed = [at for at in parts if not one.in_part[at].begins]
+        does = [f"a part of {_named(cut, len(cut), show)}"] if cut else []
+        does += [f"nothing of {_named(passed, len(passed), show)}"] if passed else []
+        applied = "" if not cut else f"if it applied a part already, provision {one.server} from {one.source}"
+        yield Finding(
+            "TXN_INCOMPLETE",
+            "error",
+            f"{one.server}: its queue holds {counted(count, 'transaction')} in part ({named}{more}): its applier reads message "
+            f"after message until one is not there, and would apply {' and '.join(does)}",
+            server=one.server,
+            origin=behind.parts[0][1],
+            items=tuple(map(show, parts[:ITEMS_SHOWN])),
+            evidence=first_few(
+                {"commit": commit, "position": show(at), "missing": one.in_part[at].missing}
+                for (commit, at), _ in behind.parts
+            ),
+            fix=(
+                step(
+                    f"{_stop_first(one, them)}put the messages that are not there into its queue {_from(streams, one, parts)}",
+                    "a part of a transaction must not be applied, and a slave does not ask for what it has seen",
+                    applied or None,
+                ),
+            ),
+        )
+
+
+def _named(positions: Sequence[str], count: int, show: Callable[[str], str]) -> str:
+    return ", ".join(map(show, positions[:3])) + (f" and {count - 3:,} more" if count > 3 else "")
+
+
+def _stop_first(one: Applied, them: str) -> str:
+    """How a step begins that changes what an applier comes to; of one that stands still there is nothing to stop."""
+    return "" if APPLIER in one.stopped else f"stop {one.server} before its applier comes to {them}, and "
+
+
+def _from(streams: Streams, one: Applied, positions: Sequence[str]) -> str:
+    """Where messages of transactions can be taken from, as the end of a sentence."""
+    log = streams.logs[one.source or ""]
+    rows = [row for origin in log.sums for row in log.rows_of(origin, list(positions)).values()]
+    whole = sum(row["outcome"] == COMMITTED for row in rows)
+    if whole == len(positions):
+        return f"from the log of {one.source}"
+    held = (
+        f": its exported log holds {whole:,} of them whole" if whole else ": its exported log does not hold them whole"
+    )
+    return f"from {one.source}{held if len(positions) > 1 else held.replace('them', 'it')}"
