@@ -223,7 +223,11 @@ class Wake:
         else:
             then = "begins a session with {} at a record that it still has"
             drafts = (
-                draft for link in links if (draft := self._draft(view, link, then)) and _brings(view, draft, need)
+                draft
+                for link in links
+                if _first_to_bring(view, link, need)
+                and (draft := self._draft(view, link, then))
+                and _brings(view, draft, need)
             )
         if draft := next(filter(None, drafts), None):
             yield draft
@@ -235,6 +239,15 @@ class Wake:
             return None
         says = f"make one change on {step.on}: {link.supplier} then {then.format(link.consumer)}"
         return Draft("wake", says, (step,), load="one change, and a session with what waits")
+
+
+def _first_to_bring(view: View, link: ModelLink, need: Need) -> bool:
+    """True if the supplier has all that the server waits for, and the harmless change reaches that over no other link first.
+
+    c has what r lacks, h has not, both feed r; a makes the change: if h brings it to r before c does, c begins nowhere again
+    """
+    others = {one.supplier for one in view.model.links if one.consumer == need.server and one.runs} - {link.supplier}
+    return not others and {lack.lot for lack in need.lacks} <= view.model.servers[link.supplier].holds
 
 
 def _brings(view: View, draft: Draft, need: Need) -> bool:
