@@ -52,7 +52,7 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
                     ),
                     step(
                         f"if it is still there: rebuild {name} from a copy of "
-                        + (held if held and held != name else "another node"),
+                        + (held if held and held != name and tiers.source_is_known else "another node"),
                         "a log with a gap cannot be applied, and cannot serve anybody",
                     ),
                 ),
@@ -109,23 +109,18 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         if both is None or both.prefix or source is None or reference is None:
             continue
         theirs = tiers.logs.log(reference)
-        holes = bool(theirs and theirs.gaps.count) or any(one.rejected for one in tiers.logs.inputs[reference])
-        # What the source's own log lacks for a gap, or for rows that could not be read, its copies hold rightly.
-        lost = {place for place, _ in tiers.logs.lost_ends(reference)}
-        alone = [] if holes else [place for place in both.only_copy.first if place not in lost]
-        other = both.differing.count + (
-            both.only_copy.count - len(both.only_copy.first) + len(alone) if not holes else 0
-        )
+        here = tiers.logs.other_history(name)
+        other = tiers.logs.count_other(name)
         # A log that was read later may go further, if the source is known to have come as far.
         head = tiers.known_head(source)
         ahead = [place for place in both.ahead.first if head is None or place > head]
         beyond = both.ahead.count - len(both.ahead.first) + len(ahead) if ahead else 0
         if not other and not beyond:
             continue
-        places = sorted([*both.differing.first, *alone, *ahead])
+        places = sorted([*here, *ahead])
         inside = both.match is not None and bool(places) and places[0] < both.match
         says = (
-            f"{name} and {reference} hold other records at {other:,} place{'s' if other > 1 else ''}"
+            f"{name} has other records than {reference} at {other:,} place{'s' if other > 1 else ''}"
             if other
             else f"{name} has {beyond:,} records behind the end of {reference}"
         )
