@@ -57,7 +57,10 @@ class Record(NamedTuple):
 
 @dataclass
 class Node:
-    """A node: what its log has, and what was collected of that, dump by dump; and whether the log of its program was, too."""
+    """A node: what its log has, and what was collected of that, dump by dump; and whether the log of its program was.
+
+    had   what its log had before it lost a stretch
+    """
 
     name: str
     fault: str
@@ -66,6 +69,7 @@ class Node:
     dumps: list[list[Record]] = field(default_factory=list)
     source: str | None = None
     logs: bool = False
+    had: list[Record] = field(default_factory=list)
 
     @property
     def shown(self) -> dict[Place, Record]:
@@ -113,11 +117,13 @@ def fleet(seed: int) -> Fleet:
     log = grown([], chance.randrange(20, 90), chance, 4, start)
     for at in range(chance.choice((1, 1, 1, 2))):
         name = f"{source}@s{at + 1}"
-        made.nodes[name] = Node(name, WHOLE, list(log))
+        made.nodes[name] = Node(name, WHOLE, list(log), had=log)
     for at in range(chance.randrange(1, 5)):
         name = f"{chance.choice(others)}@r{at + 1}"
         fault = chance.choice((WHOLE, BEHIND, BEHIND, PARTED, LONGER, UNLIKE, HOLE, HOLE))
-        made.nodes[name] = Node(name, fault, _log(log, fault, chance), source=chance.choice(list(made.nodes)))
+        mine = _log(log, fault, chance)
+        made.nodes[name] = Node(name, fault, mine, source=chance.choice(list(made.nodes)))
+        made.nodes[name].had = [one for one in log if one.at >= mine[0].at] if fault == HOLE else mine
     for node in made.nodes.values():
         _take(node, chance)
     if not any(node.dumps for node in made.nodes.values()):

@@ -300,39 +300,33 @@ def _lost_at_ends(made: Fleet, node: Node) -> set[Place]:
 
 
 def _lost_commits(made: Fleet, node: Node, one: Row) -> Iterator[str]:
-    """What is told of commits in the gaps of a log is what the logs of others show there, and at least where not all do."""
-    summary = one["summary"]
-    said = re.search(r"(at least )?([\d,]+) commits?\b[^;.]* (?:is|are) lost there", summary)
-    gaps = _holes(node)
-    known: set[Place] = set()
-    every = bool(gaps)
-    for low, high, _ in gaps:
-        whole = False
-        for name, other in made.nodes.items():
-            if name == node.name or not _one_history(node, other, low) or low not in other.shown:
-                continue
-            if not _alike(other.shown[low], node.shown[low]):
-                continue
-            between = sorted(at for at in other.shown if low < at < high)
-            known |= {at for at in between if other.shown[at].kind == COMMIT}
-            whole = whole or _runs(other, low, high)
-        every = every and whole
-    if not said:
+    """What is told of commits in the gaps of a log is what the logs of others have there, and at least where not all is shown."""
+    said = re.search(
+        r"by the logs of others (?:(at least )?([\d,]+)|(no)) commits? (?:is|are) lost there", one["summary"]
+    )
+    log = _in_order(node)
+    gaps = [(low, high) for low, high, _ in _holes(node)]
+    gaps += [(a.at, b.at) for a, b in pairwise(log) if a.file != b.file and _lost_between(made, node, a.at, b.at)]
+    gaps += [(a.at, b.at) for a, b in pairwise(log) if a.at in _short_files(made, node)]
+    gaps = [(low, high) for low, high in gaps if any(low < _place(item) < high for item in one["items"])]
+    others = [other for other in made.nodes.values() if other is not node]
+    true = {its.at for low, high in gaps for its in node.had if low < its.at < high and its.kind == COMMIT}
+    shown = {at for low, high in gaps for other in others for at in other.shown if low < at < high and at in true}
+    if said is None:
+        root = _root(made)
+        covers = all(_runs(root, low, high) and low in root.shown for low, high in gaps)
+        parted = node.fault in ("parted", "longer", "unlike")
+        if made.knows_source and root is not node and covers and shown and not parted:
+            yield f"the gaps of {node.name} hold {len(shown)} commits by the log of {root.name}, and nothing says so"
         return
-    if not known and _int(said[2]):
-        yield f"{said[2]} commits are lost in the gaps of {node.name}, it is said: no other log shows one"
-    truth = {
-        own.at
-        for low, high, _ in gaps
-        for other in made.nodes.values()
-        if other is not node and _one_history(node, other, low)
-        for own in other.log
-        if low < own.at < high and own.kind == COMMIT
-    }
-    if not said[1] and _int(said[2]) != len(truth):
-        yield f"{said[2]} commits are lost in the gaps of {node.name}, it is said: {len(truth)} are"
-    if said[1] and _int(said[2]) > len(truth):
-        yield f"at least {said[2]} commits are lost in the gaps of {node.name}, it is said: {len(truth)} are"
+    count = 0 if said[3] else _int(said[2])
+    if count > len(true) or (not said[1] and count != len(true)):
+        yield f"{said[0]}, it is said of {node.name}: {len(true)} are, {len(shown)} are shown"
+
+
+def _lost_between(made: Fleet, node: Node, low: Place, high: Place) -> bool:
+    """Whether the dump of another node shows a record between the last one of a file and the first one of the next."""
+    return any(low < at < high for other in made.nodes.values() if other is not node for at in other.shown)
 
 
 def _runs(node: Node, low: Place, high: Place) -> bool:

@@ -203,6 +203,52 @@ class NodeLogs:
         gaps = log.gaps.first if log else []
         return [lack["position"] for lack in self.lacking(name) if not _within(gaps, lack["position"])]
 
+    def lost_commits(self, name: str) -> tuple[int, bool] | None:
+        """How many commits stand where a log lacks records, by the logs of others, and whether these show all that stood there;
+        None: they show none, and not all.
+        """
+        log, reference = self.log(name), self.reference(name)
+        if log is None or reference is None or self._unread(name):
+            return None
+        gaps = {gap.after: gap.next for gap in log.gaps.first}
+        ends = {place[0] for place, _ in self.lost_ends(name)}
+        gaps |= {one: (one[0] + 1, self._form.begins) for one in log.unproven.first if one[0] in ends}
+        lost: set[Place] = set()
+        whole = bool(gaps) and len(log.gaps.first) == log.gaps.count
+        for low, high in gaps.items():
+            shown = self._commits_between(name, reference, low, high)
+            lost |= {place for places in shown.values() for place in places}
+            whole = whole and any(self._shows(one, low, high) for one in shown)
+        return (len(lost), whole) if lost or whole else None
+
+    def _commits_between(self, name: str, reference: str, low: Place, high: Place) -> dict[str, list[Place]]:
+        """The commits in a gap of a log, by each other log that is the same as it behind the gap: only then is it one history."""
+
+        def alike(copy: str) -> bool:
+            last = self.looked.pairs[reference, copy].last_same
+            return last is not None and last >= high
+
+        copies = [copy for one, copy in self.pairs if one == reference and copy != name and alike(copy)]
+        found = {copy: self.looked.pairs[reference, copy].commits_copy.first for copy in copies}
+        if name != reference:
+            found = (
+                {**found, reference: self.looked.pairs[reference, name].commits_reference.first} if alike(name) else {}
+            )
+        return {one: [place for place in places if low < place < high] for one, places in found.items()}
+
+    def _shows(self, name: str, low: Place, high: Place) -> bool:
+        """Whether the log of a node shows all that stands between two places of which it has both."""
+        log, span = self.log(name), self.span(name)
+        if log is None or span is None or self._unread(name) or len(log.gaps.first) < log.gaps.count:
+            return False
+        inside = any(gap.after < high and gap.next > low for gap in log.gaps.first)
+        ends = any(low <= place < high for place, _ in self.lost_ends(name))
+        return span[0] <= low and span[1] >= high and not inside and not ends
+
+    def _unread(self, name: str) -> bool:
+        """Whether rows of its dumps could not be read."""
+        return any(one.rejected for one in self.inputs[name])
+
     def between_dumps(self, name: str) -> int:
         """How many of the listed gaps lie between two collected files: nothing was collected there."""
         log, ends = self.log(name), self._collected(name)

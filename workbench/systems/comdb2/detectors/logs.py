@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.diagnosing.tier_sources import OfItsOwn
 from workbench.fleet.tiered import tiered_snapshot
-from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.physical_log import Compared, Gap
 from workbench.systems.comdb2.detectors.nodes import rebuild
 from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of
@@ -39,7 +39,8 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             yield (Finding if lost else OfItsOwn)(
                 "LOG_GAP",
                 "warning" if unread or count == tiers.logs.between_dumps(name) else "error",
-                f"{name}: its log lacks records in {count:,} place{'s' if count > 1 else ''}: {_what_lacks(proofs[0])}",
+                f"{name}: its log lacks records in {count:,} place{'s' if count > 1 else ''}: {_what_lacks(proofs[0])}"
+                + _lost_commits(tiers, name),
                 server=name,
                 origin=source,
                 items=tuple(proof["expected"] for proof in proofs[:ITEMS_SHOWN]),
@@ -77,6 +78,18 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _lost_commits(tiers: Tiers, name: str) -> str:
+    """How many commits stand where the log of a node lacks records, as far as the logs of others show them."""
+    known = tiers.logs.lost_commits(name)
+    if known is None:
+        return ""
+    count, whole = known
+    if not count:
+        return "; by the logs of others no commit is lost there"
+    many = f"{'' if whole else 'at least '}{counted(count, 'commit')} {'is' if count == 1 else 'are'}"
+    return f"; by the logs of others {many} lost there"
 
 
 def _of_gap(gap: Gap) -> dict[str, str]:
