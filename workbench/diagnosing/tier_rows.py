@@ -31,6 +31,8 @@ UNKNOWN = "unknown"
 
 SOURCE_UNKNOWN = "it is further, and nothing tells which of their logs is that of the source"
 
+VERSION_UNKNOWN = "Nothing tells which version the nodes run, and whether it holds back the deletion of log files"
+
 PAIRED = 100
 """Of more nodes in a tree only those that are linked are paired: of 10,000 nodes there are a hundred million pairs."""
 
@@ -253,7 +255,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
             "file": held.kept_from,
             "held_by": list(held.holders),
             "then": {"file": then, "held_by": list(after)},
-            "says": _holding(held),
+            "says": _holding(held) if tiers.source_is_known or tiers.told.versions else VERSION_UNKNOWN,
         },
         "nodes": [_node(tiers, source, name, held) for name in tiers.members[source]],
         "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
