@@ -197,7 +197,7 @@ def _pending(made: Fleet, found: Found, line: str) -> Iterator[str]:
         against = _root(made) if known else made.nodes[source.get(name) or name]
         if not known and (against is node or not against.dumps):
             continue
-        start = _where_it_goes_on(node, against, last)
+        start = _where_it_goes_on(made, node, against, last)
         behind = [one.at for one in against.log if start < one.at <= _place(row["last"])]
         lacks = f"{name} ({node.fault}, {node.taken}) has {len(behind)} behind {_text(start)} to come"
         if row["counted"] and row["count"] != len(behind):
@@ -224,7 +224,7 @@ def _root(made: Fleet) -> Node:
     return max((made.nodes[name] for name in made.roots()), key=lambda node: len(node.shown))
 
 
-def _where_it_goes_on(node: Node, source: Node, last: Place) -> Place:
+def _where_it_goes_on(made: Fleet, node: Node, source: Node, last: Place) -> Place:
     """Behind which place a node gets records: behind its end, or behind the newest commit that both have where it is cut back."""
     mine, theirs = node.shown, source.shown
     both = sorted(mine.keys() & theirs.keys())
@@ -234,6 +234,8 @@ def _where_it_goes_on(node: Node, source: Node, last: Place) -> Place:
     match = max((at for at in alike if _tells_ends(mine[at])), default=None)
     inner = [at for at in mine if min(theirs) <= at <= max(theirs)]
     gaps = [(low, high) for low, high, _ in _holes(source)]
+    turns = [(one.at, then.at) for one, then in pairwise(_in_order(source)) if one.file != then.file]
+    gaps += [turn for turn in turns if alike[-1] > turn[1] and _lost_between(made, source, *turn)] if alike else []
     # What a dump of the source lacks, a copy holds rightly.
     here = [at for at in inner if at in theirs or not any(low < at < high for low, high in gaps)]
     other = [at for at in here if at not in theirs or not _alike(mine[at], theirs[at])]
@@ -380,7 +382,7 @@ def _parted(made: Fleet, found: Found) -> Iterator[str]:
             ]
             if not unlike:
                 yield f"{name} and {other} have other records, it is said: as far as both go they are alike"
-            elif _int(said[3]) != len(unlike) and not _holes(against):
+            elif _int(said[3]) != len(unlike) and not (_holes(against) or _short_files(made, against)):
                 yield f"{name} and {other} have {said[3]} other records, it is said: {len(unlike)}"
         yield from _match(one, node, against)
     known = made.knows_source

@@ -211,8 +211,10 @@ class NodeLogs:
         if log is None or reference is None or self._unread(name):
             return None
         gaps = {gap.after: gap.next for gap in log.gaps.first}
-        ends = {place[0] for place, _ in self.lost_ends(name)}
-        gaps |= {one: (one[0] + 1, self._form.begins) for one in log.unproven.first if one[0] in ends}
+        ends: dict[int, Place] = {}
+        for place, _ in self.lost_ends(name):
+            ends.setdefault(place[0], place)
+        gaps |= {(file, place[1] - 1): (file + 1, self._form.begins) for file, place in ends.items()}
         lost: set[Place] = set()
         whole = bool(gaps) and len(log.gaps.first) == log.gaps.count
         for low, high in gaps.items():

@@ -130,7 +130,9 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         beyond = both.ahead.count - len(both.ahead.first) + len(ahead) if ahead else 0
         if not other and not beyond:
             continue
-        places = sorted([*here, *ahead])
+        # Where the two are alike again behind the places, what goes on behind the end of the other one is no other record.
+        again = both.match is not None and bool(here) and here[-1] < both.match
+        places = here if again else sorted([*here, *ahead])
         inside = both.match is not None and bool(places) and places[0] < both.match
         says = (
             f"{name} has other records than {reference} at {other:,} place{'s' if other > 1 else ''}"
@@ -141,6 +143,8 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         whole = head is None or theirs is None or theirs.last is None or theirs.last >= head
         if not whole and not other:
             says += f", which is at {place_text(head)} at least"
+        elif not other and tiers.head(source, True) is None and tiers.head(source, False) is None:
+            says += ", unless its dump ended early"
         yield Finding(
             "LOG_DIVERGED",
             "error" if other else "warning",
@@ -148,7 +152,7 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
             server=name,
             origin=source,
             items=tuple(map(lsn_text, places[:ITEMS_SHOWN])),
-            evidence=first_few(({"at": lsn_text(place)} for place in places), other + beyond),
+            evidence=first_few(({"at": lsn_text(place)} for place in places), other if again else other + beyond),
             fix=tuple(_joined_again(tiers, name, reference, places, inside, bool(other))),
         )
 
