@@ -162,18 +162,12 @@ def _missing(made: Fleet, found: Found) -> Iterator[str]:
             yield f"{row['position']} is missing on {node.name}, it is said: it has it"
         if not node.log[0].at < place < node.log[-1].at:
             yield f"{row['position']} is missing on {node.name}, it is said: its log does not go beyond that"
-        for holder in row["held_by"]:
-            if place not in made.nodes[holder].shown:
-                yield f"{holder} has {row['position']}, it is said: its dumps do not show it"
-        if not any(_one_history(node, made.nodes[holder], place) for holder in row["held_by"]):
+        if unshown := [holder for holder in row["held_by"] if place not in made.nodes[holder].shown]:
+            yield f"{unshown} have {row['position']}, it is said: their dumps do not show it"
+            continue
+        had = {one.at: one for one in node.had}.get(place)
+        if not all(had and _alike(had, made.nodes[holder].shown[place]) for holder in row["held_by"]):
             yield f"{row['position']} of {row['held_by']} is missing on {node.name}, it is said: that is another history"
-
-
-def _one_history(node: Node, other: Node, place: Place) -> bool:
-    """Whether two logs are the same behind a place, or one of them ends there: both write on one history."""
-    mine, theirs = ({one.at: one for one in of.log if one.at > place} for of in (node, other))
-    common = sorted(mine.keys() & theirs.keys())
-    return not common or _alike(mine[common[0]], theirs[common[0]])
 
 
 def _said_last(made: Fleet, name: str) -> Place | None:

@@ -214,11 +214,16 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                     row |= {"decision": NOTHING, "reasons": [_reason("not_ahead", "it is not further than the node")]}
                 elif not tiers.source_is_known:
                     row |= {"decision": UNKNOWN, "reasons": [_reason("source_unknown", SOURCE_UNKNOWN)]}
+                elif tiers.seen.knows_files(supplier) and not tiers.seen.has_file(supplier, mine[0]):
+                    says = f"what was collected of its log does not go back to file {mine[0]}, which the node needs"
+                    row |= {"decision": UNKNOWN, "reasons": [_reason("files_unknown", says)]}
                 else:
                     after, count = _known_behind(tiers, source, mine, theirs)
                     row |= {"decision": SEND, "stop": {source: show(theirs)}, "counts": {SENT: count}}
                     row["to_send"] = {source: {"count": count, "first": show(after), "last": show(theirs)}}
-                    row["reasons"] = [_reason("ahead", "it is further, and has the file that the node needs next")]
+                    has = tiers.seen.has_file(supplier, mine[0])
+                    says = "has the file that the node needs next" if has else "nothing tells which files it still has"
+                    row["reasons"] = [_reason("ahead", f"it is further, and {says}")]
                 yield row
 
 
