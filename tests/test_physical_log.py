@@ -137,6 +137,10 @@ def by_sets(reference: list[Record], copy: list[Record]) -> Compared:
         ]
         return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
+    def commits(log: dict[Any, Record], some: list[Any]) -> Listed:
+        found = [place for place in some if log[place].kind == COMMIT]
+        return Listed(len(found), found)
+
     differing, same = sorted(filter(unlike, both)), sorted(place for place in both if not unlike(place))
     lacks, has = sorted(one.keys() - other.keys()), sorted(other.keys() - one.keys())
     inside = [place for place in lacks if min(other) < place < max(other)]
@@ -164,6 +168,8 @@ def by_sets(reference: list[Record], copy: list[Record]) -> Compared:
         cut=len(cut),
         cut_commits=sum(other[place].kind == COMMIT for place in cut),
         after_match=Listed(len(after), after),
+        commits_reference=commits(one, inside),
+        commits_copy=commits(other, has),
     )
 
 

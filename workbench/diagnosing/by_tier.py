@@ -13,7 +13,14 @@ from typing import Any
 
 from workbench.cases.case import Case
 from workbench.diagnosing.tier_logs import NodeLogs
-from workbench.fleet.tiered import TieredSnapshot, followed_source, known_sources, source_databases, tiered_snapshot
+from workbench.fleet.tiered import (
+    TieredSnapshot,
+    followed_source,
+    furthest_node,
+    known_sources,
+    source_databases,
+    tiered_snapshot,
+)
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
 from workbench.rules.candidates import Call, hosts_asked_for
@@ -65,8 +72,10 @@ class Tiers:
 
     @cached_property
     def source_is_known(self) -> bool:
-        """Whether a registry, or a setting, tells who follows whom; else the database whose log goes furthest is the source."""
-        return bool(self.seen.nodes or known_sources(self.seen, self._told_sources))
+        """Whether a registry, a setting, or the log of a program tells who follows whom; else the node whose log goes furthest
+        is taken for the source.
+        """
+        return bool(known_sources(self.seen, self._told_sources))
 
     @cached_property
     def trees(self) -> dict[str, Tree]:
@@ -83,7 +92,9 @@ class Tiers:
 
     @cached_property
     def _told_sources(self) -> dict[str, str]:
-        return {name: database for name, (database, _) in self.told.sources.items()}
+        """Node -> the database that it follows: as it is set, else where the registry says nothing as its log says."""
+        said = {} if self.seen.pulls else self.seen.said_sources
+        return {**said} | {name: database for name, (database, _) in self.told.sources.items()}
 
     @cached_property
     def members(self) -> dict[str, list[str]]:
@@ -96,10 +107,14 @@ class Tiers:
 
     @cached_property
     def _roots(self) -> dict[str, list[str]]:
-        return {
+        found = {
             source: [name for name in names if name.partition("@")[0] == source]
             for source, names in self.members.items()
         }
+        if self.source_is_known:
+            return found
+        # That nodes of one database are one cluster, with one log, nothing tells either.
+        return {source: [furthest_node(self.seen, names)] for source, names in found.items() if names}
 
     @cached_property
     def _heads(self) -> dict[str, Lsn | None]:
@@ -114,7 +129,8 @@ class Tiers:
         for source, names in self.members.items():
             told = (
                 place
-                for name in names
+                for name in (names if self.source_is_known else self.roots(source))
+                if name not in self.logs.spoilt
                 for place in (
                     None if name in self.seen.cut_since or self.seen.outdated(name) else self.seen.reported(name),
                     *(self.seen.probed(name, which) for which in ("last", "commit")),
@@ -221,12 +237,19 @@ class Tiers:
                     silent.append(other)
         return helpers, silent
 
-    def may_be_served(self, name: str) -> bool:
-        """False where it is known that no node that can be asked has what this one needs next."""
+    def may_be_served(self, name: str, start: Lsn | None = None) -> bool:
+        """False where it is known that no node that can be asked has what this one needs next: that is what stands behind its
+        end, or, of one that cuts its log back, behind the commit where that starts.
+        """
         needed, source = self.last(name), self.source_of(name)
         if needed is None or source is None or self.donors(name)[0]:
             return True
-        further = (one for one in self._furthest_first[source] if (self.seen.last(one) or needed) > needed)
+        needed = start or needed
+        further = [
+            one for one in self._furthest_first[source] if (self.seen.last(one) or needed) > needed and one != name
+        ]
+        if needed != self.last(name) and any(self.there(one) and self.seen.has_file(one, needed[0]) for one in further):
+            return True
         # Where nobody tells its oldest file, nobody can say that the one that is needed is gone.
         return any(not self.seen.knows_files(one) for one in further if self.there(one))
 
@@ -476,6 +499,8 @@ class Tiers:
         age = self.seen.age(name)
         if self.retired(name):
             return conditions.RETIRED
+        if not self.source_is_known and answered is not False:
+            return conditions.UNTOLD
         if name in self.roots(source):
             silent = age is not None and age >= self.told.stale_after
             return (

@@ -58,6 +58,8 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
 _ROOTS = 3
 """Clauses of the first line that name what other findings follow from."""
 
+NOT_TOLD = "nothing tells who follows whom"
+
 ONE_SERVER, ONE_OF_EACH = "one_server", "one_of_each"
 
 
@@ -129,6 +131,8 @@ def summed(found: Row) -> dict[str, Any]:
     counted["stuck"]["uncovered"] = bool(arrives["stuck"]) and all(row.get("uncovered") for row in arrives["stuck"])
     makers = {row.get("lost_by") for row in arrives["stuck"]}
     counted["stuck"]["lost_by"] = makers.pop() if len(makers) == 1 else None
+    if guessed := _guessed_source(found):
+        counted["stuck"]["if_source"] = guessed
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
     several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
@@ -147,7 +151,8 @@ def summed(found: Row) -> dict[str, Any]:
         "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], _root_of(one, several)) for one in found.get("findings", ())),
         "thrown_away": any(one["code"] == "CHANGES_THROWN_AWAY" for one in found.get("findings", ())),
-        "doubted": any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
+        "doubted": bool(guessed)
+        or any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
         "failing": failing,
         "disabled": disabled,
         "stuck_behind_links": bool(arrives["stuck"]) and (not open_ways or all_behind(open_ways, failing, links)),
@@ -210,6 +215,11 @@ def _unapplied(found: Row) -> dict[int, int]:
         )
         for number, row in rows
     }
+
+
+def _guessed_source(found: Row) -> str | None:
+    """What is only taken for the source of a tree, for nothing tells who follows whom; None: all sources are known."""
+    return next((one["source"] for one in found.get("trees", ()) if not one["source_is_known"]), None)
 
 
 def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
@@ -423,6 +433,8 @@ def verdict_line(told: Row) -> str:
             said += filter(
                 None, [failing_say([row for row in told["failing"] if not row["holds"] and not row["follows"]])]
             )
+        elif source := told["stuck"].get("if_source"):
+            waits.append(f"{least}{count:,} {has} not arrived at {on}, if {source} is the source: {NOT_TOLD}")
         elif maker := told["stuck"].get("lost_by"):
             waits.append(
                 f"{least}{count:,} {has} not arrived at {on}, and {maker}, which made {it}, lost {it} with its old data"

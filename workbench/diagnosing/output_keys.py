@@ -59,7 +59,8 @@ KEYS: Mapping[str, str] = {
     "pairs[].rules": "rule set by which the row was computed",
     "pairs[].would_contact": "the supplier would open a session, by what it remembers of the consumer, or the consumer asks; "
     "null: no link",
-    "pairs[].decision": "send, nothing_to_send, anchor_not_found, refused (unrelated data), unknown (no log, or not a whole one)",
+    "pairs[].decision": "send, nothing_to_send, anchor_not_found, refused (unrelated data), unknown (no log, "
+    "or not a whole one; or nothing tells which of the two is the source)",
     "pairs[].anchor": "position at which reading would begin; null: at none",
     "pairs[].anchor_included": "reading begins at the anchor itself; false: right behind it",
     "pairs[].anchor_class": "why the anchor is not in the log, as the system tells it apart; null: it is there",
@@ -340,7 +341,7 @@ KEYS: Mapping[str, str] = {
     "transactions[].held": "of a big one: how many transactions ended while it was open; null: it is not big",
     "trees": "each tree of nodes that pull a physical log from each other, by its source",
     "trees[].source": "database whose log it is: the cluster at the top",
-    "trees[].source_is_known": "whether anything tells who follows whom; else the database whose log goes furthest stands here",
+    "trees[].source_is_known": "whether anything tells who follows whom; else the database whose log goes furthest is here",
     "trees[].now": "clock of the registry when the collecting began; of none the newest time that anything tells",
     "trees[].rules": "rule set by which the registry answers, as the settings of the nodes show it",
     "trees[].fanout": "so many nodes may pull from one before it is offered no more",

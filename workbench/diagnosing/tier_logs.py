@@ -11,7 +11,7 @@ from workbench.cases.case import Case
 from workbench.engine.physical import Looked, looked_at
 from workbench.fleet.tiered import TieredSnapshot
 from workbench.model import Problem
-from workbench.rules.physical_log import LIMIT, Checked, Compared, Form, Place
+from workbench.rules.physical_log import LIMIT, Checked, Compared, Form, Gap, Listed, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,12 +93,22 @@ class NodeLogs:
         both = self.beside_source(name)
         return (both.behind.first[0], both.behind.count) if both and both.behind.count else None
 
+    def whole_behind(self, name: str, last: Place, head: Place) -> bool:
+        """Whether the log of the source shows all from a place on to another one: it goes so far, and lacks nothing there."""
+        reference = self.reference(name)
+        span, log = (self.span(reference), self.log(reference)) if reference else (None, None)
+        if reference is None or span is None or log is None or span[0] > last or span[1] < head:
+            return False
+        unread = any(one.rejected for one in self.inputs[reference])
+        listed = len(log.gaps.first) == log.gaps.count
+        return not unread and listed and not any(gap.next > last for gap in log.gaps.first)
+
     def cut_back(self, name: str) -> tuple[Place, Place, int] | None:
         """Of a node that cuts its end off when it connects: the commit that stays, and behind it the first record of the source
         and how many there are. None: it cuts nothing off, or nothing of the source stands behind that commit.
         """
         both = self.beside_source(name)
-        if name not in self.parted or both is None or both.match is None or not both.after_match.count:
+        if both is None or both.match is None or not both.after_match.count or not self._parts_at_end(name):
             return None
         return both.match, both.after_match.first[0], both.after_match.count
 
@@ -110,9 +120,44 @@ class NodeLogs:
         both = self.beside_source(name)
         if both is None or name not in self.spoilt:
             return None
-        other = (both.differing, both.only_copy, *([both.ahead] if both.parts else []))
-        places = [one.first[0] for one in other if one.count]
-        return (sum(one.count for one in other), min(places)) if places else None
+        # A place that only the source shows is a hole of the node, or of its dump: the two do not part there.
+        parted = both.parts is not None and any(place >= both.parts for place in self.other_history(name))
+        here, ahead = self.other_history(name), both.ahead if parted else Listed()
+        count, first = self.count_other(name) + ahead.count, [*here, *ahead.first][:1]
+        return (count, first[0]) if first else None
+
+    def count_other(self, name: str) -> int:
+        """How many records of another history a log holds, as far as that of its source goes; where the lists are cut, of all."""
+        both, here = self.beside_source(name), self.other_history(name)
+        lists = (both.differing, both.only_copy) if both and here else ()
+        cut = any(one.count > len(one.first) for one in lists)
+        return sum(one.count for one in lists) if cut else len(here)
+
+    def stops_behind(self, name: str, place: Place) -> bool:
+        """Whether who pulls from a node gets no further than a place: behind it its log lacks records, or has other ones."""
+        log = self.log(name)
+        if log is None or name not in self.spoilt:
+            return False
+        gaps = log.gaps.first if log.gaps.count > self.between_dumps(name) else []
+        lost = [at for at, _ in self.lost_ends(name)]
+        return any(gap.next > place for gap in gaps) or any(at > place for at in (*lost, *self.other_history(name)))
+
+    def other_history(self, name: str) -> list[Place]:
+        """The places at which a log holds what that of its source does not hold: what the source's own dump lacks its copies
+        hold rightly, and that is no other history.
+        """
+        both, reference = self.beside_source(name), self.reference(name)
+        theirs = self.log(reference) if reference else None
+        if both is None or reference is None or theirs is None:
+            return []
+        unread = any(one.rejected for one in self.inputs[reference])
+        lost = {place for place, _ in self.lost_ends(reference)}
+        only = [
+            place
+            for place in both.only_copy.first
+            if not unread and place not in lost and not _within(theirs.gaps.first, place)
+        ]
+        return sorted([*both.differing.first, *only])
 
     def lacking(self, name: str) -> list[dict[str, Any]]:
         """The records that the log of a node lacks although it goes on behind them, as the contract has missing changes.
@@ -146,7 +191,9 @@ class NodeLogs:
         ends = {place[0]: place for place in log.unproven.first}
         for reference, copy in self.pairs:
             if reference == name:
-                only = self.looked.pairs[reference, copy].only_copy.first
+                both = self.looked.pairs[reference, copy]
+                # Behind the place where the two part, the copy has another history.
+                only = [place for place in both.only_copy.first if both.parts is None or place < both.parts]
                 found |= {place: copy for place in only if place[0] in ends and ends[place[0]] < place}
         return sorted(found.items())
 
@@ -154,13 +201,55 @@ class NodeLogs:
         """What a log lacks, but for what its own gaps prove already."""
         log = self.log(name)
         gaps = log.gaps.first if log else []
-        starts = [gap.after for gap in gaps]
+        return [lack["position"] for lack in self.lacking(name) if not _within(gaps, lack["position"])]
 
-        def shown(place: Place) -> bool:
-            at = bisect_right(starts, place)
-            return at > 0 and place < gaps[at - 1].next
+    def lost_commits(self, name: str) -> tuple[int, bool] | None:
+        """How many commits stand where a log lacks records, by the logs of others, and whether these show all that stood there;
+        None: they show none, and not all.
+        """
+        log, reference = self.log(name), self.reference(name)
+        if log is None or reference is None or self._unread(name):
+            return None
+        gaps = {gap.after: gap.next for gap in log.gaps.first}
+        ends: dict[int, Place] = {}
+        for place, _ in self.lost_ends(name):
+            ends.setdefault(place[0], place)
+        gaps |= {(file, place[1] - 1): (file + 1, self._form.begins) for file, place in ends.items()}
+        lost: set[Place] = set()
+        whole = bool(gaps) and len(log.gaps.first) == log.gaps.count
+        for low, high in gaps.items():
+            shown = self._commits_between(name, reference, low, high)
+            lost |= {place for places in shown.values() for place in places}
+            whole = whole and any(self._shows(one, low, high) for one in shown)
+        return (len(lost), whole) if lost or whole else None
 
-        return [lack["position"] for lack in self.lacking(name) if not shown(lack["position"])]
+    def _commits_between(self, name: str, reference: str, low: Place, high: Place) -> dict[str, list[Place]]:
+        """The commits in a gap of a log, by each other log that is the same as it behind the gap: only then is it one history."""
+
+        def alike(copy: str) -> bool:
+            last = self.looked.pairs[reference, copy].last_same
+            return last is not None and last >= high
+
+        copies = [copy for one, copy in self.pairs if one == reference and copy != name and alike(copy)]
+        found = {copy: self.looked.pairs[reference, copy].commits_copy.first for copy in copies}
+        if name != reference:
+            found = (
+                {**found, reference: self.looked.pairs[reference, name].commits_reference.first} if alike(name) else {}
+            )
+        return {one: [place for place in places if low < place < high] for one, places in found.items()}
+
+    def _shows(self, name: str, low: Place, high: Place) -> bool:
+        """Whether the log of a node shows all that stands between two places of which it has both."""
+        log, span = self.log(name), self.span(name)
+        if log is None or span is None or self._unread(name) or len(log.gaps.first) < log.gaps.count:
+            return False
+        inside = any(gap.after < high and gap.next > low for gap in log.gaps.first)
+        ends = any(low <= place < high for place, _ in self.lost_ends(name))
+        return span[0] <= low and span[1] >= high and not inside and not ends
+
+    def _unread(self, name: str) -> bool:
+        """Whether rows of its dumps could not be read."""
+        return any(one.rejected for one in self.inputs[name])
 
     def between_dumps(self, name: str) -> int:
         """How many of the listed gaps lie between two collected files: nothing was collected there."""
@@ -177,7 +266,7 @@ class NodeLogs:
             alone = log is not None and (
                 log.gaps.count > self.between_dumps(name) or log.contradictions.count or log.overlaps.count
             )
-            return bool(alone or (both and both.differing.count) or self.lost_ends(name))
+            return bool(alone or (both and self.other_history(name)) or self.lost_ends(name))
 
         return frozenset(name for name in self.parts if bad(name))
 
@@ -187,14 +276,17 @@ class NodeLogs:
         when they connect they cut that off.
         """
 
-        def at_end(name: str) -> bool:
-            log, both = self.log(name), self.beside_source(name)
+        def whole(name: str) -> bool:
+            log = self.log(name)
             alone = log is None or log.gaps.count or log.contradictions.count or log.overlaps.count
-            if alone or both is None or both.match is None or self.lost_ends(name):
-                return False
-            return all(both.match < place for places in (both.differing, both.only_copy) for place in places.first)
+            return not alone and not self.lost_ends(name)
 
-        return frozenset(name for name in self.spoilt if at_end(name))
+        return frozenset(name for name in self.spoilt if self._parts_at_end(name) and whole(name))
+
+    def _parts_at_end(self, name: str) -> bool:
+        """Whether a log is another one than its source's only behind the newest commit that both have."""
+        both, here = self.beside_source(name), self.other_history(name)
+        return both is not None and both.match is not None and bool(here) and both.match < here[0]
 
     def _collected(self, name: str) -> list[tuple[Place, Place]]:
         """From where to where each collected file of a node goes: between two of them nothing was collected."""
@@ -203,3 +295,9 @@ class NodeLogs:
             for one in self.inputs[name]
             if (parts := self._case.parts("records", one))
         ]
+
+
+def _within(gaps: Sequence[Gap], place: Place) -> bool:
+    """Whether a place lies in one of the gaps, which are in the order of the log."""
+    at = bisect_right([gap.after for gap in gaps], place)
+    return at > 0 and place < gaps[at - 1].next

@@ -26,6 +26,13 @@ Row = dict[str, Any]
 REFUSED = "refused"
 """The decision of a pair of which the one cannot serve the other."""
 
+UNKNOWN = "unknown"
+"""The decision of a pair of which nothing tells whether the one is a source of the other."""
+
+SOURCE_UNKNOWN = "it is further, and nothing tells which of their logs is that of the source"
+
+VERSION_UNKNOWN = "Nothing tells which version the nodes run, and whether it holds back the deletion of log files"
+
 PAIRED = 100
 """Of more nodes in a tree only those that are linked are paired: of 10,000 nodes there are a hundred million pairs."""
 
@@ -77,14 +84,16 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
     # What the source has behind a dump that ended early, the node may have.
     counted = anew[1:] if anew else tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)
+    start = anew[0] if anew else last
     suppliers = senders(tiers, name)
     about |= {
         "count": count,
         "first": show(first),
         "last": show(head),
-        "available": count if tiers.may_be_served(name) else 0,
+        "available": count if not tiers.source_is_known or tiers.may_be_served(name, start) else 0,
     }
-    about |= {"counted": counted is not None, "bytes": tiers.lag(anew[0] if anew else last, head)[0]}
+    whole = counted is not None and tiers.logs.whole_behind(name, start, head)
+    about |= {"counted": whole, "bytes": tiers.lag(start, head)[0]}
     found.pending.append(about | {"suppliers": suppliers})
 
 
@@ -106,10 +115,13 @@ def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn,
 def senders(tiers: Tiers, name: str) -> list[str]:
     """From whom a node would get what it lacks, without anybody doing anything."""
     last, source = tiers.last(name), tiers.source_of(name)
-    if last is None or source is None:
+    if last is None or source is None or not tiers.source_is_known:
         return []
     if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date
         return [one for one in roots if tiers.there(one) and (tiers.last(one) or last) > last]
+    place = tiers.place(name)
+    if tiers.states[name] == conditions.UNTOLD and place and place.parents:
+        return [one for one in _feeding(tiers, name) if _goes_beyond(tiers, one, last, name)]
     if tiers.states[name] == conditions.UNTOLD or not tiers.seen.lists_pulls:
         # From whom it pulls nothing tells: who could serve it, and has a log that is none of another history.
         return [donor for donor in tiers.donors(name)[0] if donor not in tiers.logs.spoilt]
@@ -137,13 +149,16 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
     source, last, place = tiers.source_of(name), tiers.last(name), tiers.place(name)
     if source is not None and name in tiers.roots(source):
         return []
-    if last is None or place is None or tiers.states[name] not in _PULLING:
+    if last is None or place is None or tiers.states[name] not in _PULLING | {conditions.UNTOLD}:
         return []
+    anew = tiers.logs.cut_back(name)
+    start = anew[0] if anew else last
     # Whether one that waits for a source itself still serves those below it, nothing shows.
     unsure = conditions.WAITING | {conditions.RETIRED} if tiers.states[name] == conditions.ORPHAN else frozenset()
     parents = [one for one in place.parents if tiers.states.get(one) not in SERVE_NOBODY | unsure]
     firsts = {one: tiers.seen.first_file(one) for one in parents}
-    return [one for one, first in firsts.items() if first is None or first <= last[0]]
+    having = [one for one, first in firsts.items() if first is None or first <= last[0]]
+    return [one for one in having if not tiers.logs.stops_behind(one, start)]
 
 
 def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:
@@ -197,11 +212,18 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                     row |= {"decision": REFUSED, "reasons": [_reason("no_overlap", says)]}
                 elif theirs <= mine:
                     row |= {"decision": NOTHING, "reasons": [_reason("not_ahead", "it is not further than the node")]}
+                elif not tiers.source_is_known:
+                    row |= {"decision": UNKNOWN, "reasons": [_reason("source_unknown", SOURCE_UNKNOWN)]}
+                elif tiers.seen.knows_files(supplier) and not tiers.seen.has_file(supplier, mine[0]):
+                    says = f"what was collected of its log does not go back to file {mine[0]}, which the node needs"
+                    row |= {"decision": UNKNOWN, "reasons": [_reason("files_unknown", says)]}
                 else:
                     after, count = _known_behind(tiers, source, mine, theirs)
                     row |= {"decision": SEND, "stop": {source: show(theirs)}, "counts": {SENT: count}}
                     row["to_send"] = {source: {"count": count, "first": show(after), "last": show(theirs)}}
-                    row["reasons"] = [_reason("ahead", "it is further, and has the file that the node needs next")]
+                    has = tiers.seen.has_file(supplier, mine[0])
+                    says = "has the file that the node needs next" if has else "nothing tells which files it still has"
+                    row["reasons"] = [_reason("ahead", f"it is further, and {says}")]
                 yield row
 
 
@@ -238,7 +260,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
             "file": held.kept_from,
             "held_by": list(held.holders),
             "then": {"file": then, "held_by": list(after)},
-            "says": _holding(held),
+            "says": _holding(held) if tiers.source_is_known or tiers.told.versions else VERSION_UNKNOWN,
         },
         "nodes": [_node(tiers, source, name, held) for name in tiers.members[source]],
         "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
@@ -355,6 +377,8 @@ def _says(tiers: Tiers, name: str, state: str) -> str:
     place = tiers.place(name)
     if state == conditions.BEHIND and place and place.parents and not senders(tiers, name):
         return _stuck(tiers, name)
+    if state == conditions.UNTOLD and not tiers.source_is_known:
+        return "nothing tells who follows whom"
     if state == conditions.CYCLE and place and name in place.parents:
         return "it pulls from itself: nothing reaches it over that row"
     return conditions.SAYS[state]

@@ -9,7 +9,8 @@ from workbench.diagnosing.by_tier import Tiers
 from workbench.model import Finding, step
 from workbench.rules.assumptions import FURTHEST_IS_SOURCE
 
-_ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "PENDING_CHANGES", "LOG_DIVERGED", "LOG_GAP", "REINIT_REQUIRED"})
+PARTED = "LOG_DIVERGED"
+_ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "PENDING_CHANGES", PARTED, "LOG_GAP", "REINIT_REQUIRED"})
 
 
 @dataclass(frozen=True)
@@ -28,4 +29,6 @@ def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Fi
             "first collect the tables of the registry, or the settings of the nodes",
             f"nothing tells who follows whom: {finding.origin} is taken for the source because its log goes furthest",
         )
-        yield replace(finding, assumes=(*finding.assumes, FURTHEST_IS_SOURCE), fix=(first, *finding.fix))
+        # Which of two logs is cut back, or copied over, waits until it is known whose is right; to read again does no harm.
+        steps = [one for one in finding.fix if finding.code != PARTED or (one["repair"] or "").startswith("read ")]
+        yield replace(finding, assumes=(*finding.assumes, FURTHEST_IS_SOURCE), fix=(first, *steps))

@@ -26,7 +26,35 @@ def _tree(tree: Row) -> str:
         says += " (nothing tells who follows whom: its log goes furthest)"
     heads = ["NODE", "STATE", "TIER", "SERVES", "REPORTED", "AT", "BEHIND BY", "IS", "FILE IT NEEDS", "WHO HAS IT"]
     rows = [_node(one, depth) for one, depth in in_order(tree["nodes"])]
-    return f"{says}:\n\n{aligned([heads, *rows], right=(2, 3, 6, 8))}\n\n{tree['retention']['says']}"
+    table = aligned([heads, *rows], right=(2, 3, 6, 8))
+    return "\n\n".join(filter(None, (f"{says}:", table, _beside_each_other(tree), tree["retention"]["says"])))
+
+
+def _beside_each_other(tree: Row) -> str:
+    """What logs prove beside each other where nothing tells which of them is the source; nothing where that is known."""
+    held = [one for one in tree["logs"] if one["source"]]
+    if tree["source_is_known"] or not held:
+        return ""
+    reference = held[0]["source"]
+    heads = [
+        "LOG OF",
+        "RECORDS",
+        "FROM",
+        "TO",
+        "ALIKE",
+        "DIFFER",
+        "LAST COMMON COMMIT",
+        "OWN BEHIND IT",
+        "ENDS EARLIER BY",
+        "LATER BY",
+    ]
+    keys = ("node", "records", "first", "last", "same", "differing", "match", "cut", "behind", "ahead")
+    rows = [[_cell(one[key]) for key in keys] for one in tree["logs"]]
+    return f"The logs beside that of {one_cell(reference)}:\n\n{aligned([heads, *rows], right=(1, 4, 5, 7, 8, 9))}"
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else one_cell(value)
 
 
 def in_order(nodes: Sequence[Row]) -> Iterator[tuple[Row, int]]:

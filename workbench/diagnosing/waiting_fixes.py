@@ -45,6 +45,9 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
         return f"{maker} made {it} and lost {it} when its data were replaced: no collected server has {it}"
     if not failing and row.get("uncovered"):
         return f"{'it is' if it == 'it' else 'they are'} newer than every collected vector"
+    tiers = situation.verdicts.tiers
+    if tiers is not None and not tiers.source_is_known:
+        return f"if {row['origin']} is the source, for nothing tells who follows whom"
     if not failing:
         who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
         return f"{who} would send {it} now"
@@ -59,6 +62,9 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
     """
     if former := stranded_on(situation, row):
         return (not_by_links(former),)
+    tiers = situation.verdicts.tiers
+    if tiers is not None and not tiers.source_is_known:
+        return ()  # what to collect stands first in each finding that takes a source for granted
     system = situation.topology.system
     lost = row.get("lost") or 0
     gone = unlogged(row)

@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.engine.physical_rows import BITS, UNTOLD, Rows, SortedPart, merged, places
 from workbench.engine.reading import Part
-from workbench.rules.physical_log import FORM, LIMIT, Checked, Compared, Form, Gap, Listed, Place, between
+from workbench.rules.physical_log import COMMIT_LISTS, FORM, LIMIT, Checked, Compared, Form, Gap, Listed, Place, between
 from workbench.tables import Numbers
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _checked(told: dict[str, Any]) -> Checked:
 def _compared(told: dict[str, Any]) -> Compared:
     """As a worker told it."""
     found = {name: _place(told[name]) for name in ("last_same", "parts", "match")}
-    names = ("differing", "only_reference", "only_copy", "behind", "ahead", "after_match")
+    names = ("differing", "only_reference", "only_copy", "behind", "ahead", "after_match", *COMMIT_LISTS)
     lists = {name: _listed(told[name]) for name in names}
     return Compared(**{**told, **found, **lists})
 
@@ -329,6 +329,11 @@ def _compare(theirs: Rows, mine: Rows, spans: tuple[tuple[Place, Place], ...], f
         getattr(found, inside).add(places(alone[before:after][:limit]), after - before, limit)
         getattr(found, beyond).add(places(alone[after:][:limit]), len(alone) - after, limit)
         setattr(found, f"{beyond}_bytes", _bytes(rows.length[which][after:]))
+        # Of a copy those before and beyond the reference, too: a third log may lack them.
+        begin, until = (before, after) if rows is theirs else (0, len(alone))
+        commits = alone[begin:until][_among(rows.kind[which][begin:until], form.commits)]
+        of = found.commits_reference if rows is theirs else found.commits_copy
+        of.add(places(commits[:limit]), len(commits), limit)
         first_parts.append(alone[before:after])
     same = keys[alike]
     last_same = int(same[-1]) if len(same) else -1

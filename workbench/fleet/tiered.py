@@ -25,6 +25,8 @@ TUNABLE, METRIC, LINE = "tunable", "metric", "line"
 
 CUT_BACK = "truncated"
 """The code of the message that a node has cut the end of its log off."""
+PULLS_FROM, REGISTERED = frozenset({"attached", "replicating"}), "registered"
+"""Codes of messages that name the node that one pulls from, and, in the registry's own log, the database that a node follows."""
 _READ_WITHIN = timedelta(minutes=10)
 """Files of nodes may be read that long after the registry."""
 
@@ -45,6 +47,7 @@ class TieredSnapshot:
     lists_pulls  the table of who pulls from whom was collected; else nobody knows it
     lost_pulls   rows of it could not be read
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
+    said_sources  node -> the database that it follows, by the logs of programs
     full_names  server and file -> the node, where the name of the file shortens that of its host
     cut_since   node -> where it cut its log back to after its last report, by its own log: that report is of another history
     """
@@ -62,6 +65,7 @@ class TieredSnapshot:
     down: frozenset[str] = frozenset()
     lists_pulls: bool = True
     lost_pulls: bool = False
+    said_sources: Mapping[str, str] = field(default_factory=dict)
     full_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     cut_since: Mapping[str, Lsn] = field(default_factory=dict)
 
@@ -245,6 +249,7 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         any(not row["awaited"] for row in pulls)
         or any(format_with(one.kind).tells_links for one in inputs if one.kind),
         any(format_with(one.kind).tells_links and one.rejected for one in inputs if one.kind),
+        _said_sources(rows("messages"), full_names, {*known, *probes, *logs}),
         full_names,
         _cut_since(
             rows("messages"),
@@ -254,6 +259,29 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
             max([*(clocks if of_now else ()), *(row["at"] for row in probes.values() if row["at"])], default=None),
         ),
     )
+
+
+def _said_sources(
+    messages: Iterable[Row], full_names: Mapping[tuple[str, str], str], names: Iterable[str]
+) -> dict[str, str]:
+    """Node -> the database that it follows, by the logs of programs.
+
+    The log of the registry names the source itself; that of a node the one that it pulled from last, which may follow another
+    one: it is the source if all other databases say that they pull.
+    """
+    registered: dict[str, str] = {}
+    pulls: dict[str, tuple[datetime, str]] = {}
+    for row in messages:
+        name, told = full_names.get((row["server"], row["file"]), row["server"]), dict(row["numbers"] or ())
+        if row["code"] == REGISTERED and told.get("source_database"):
+            registered[told["node"]] = told["source_database"]
+        if row["code"] in PULLS_FROM and row["link"] and row["at"] is not None:
+            pulls[name] = max(pulls.get(name, (row["at"], row["link"])), (row["at"], row["link"]))
+    said = {name: source.partition("@")[0] for name, (_, source) in pulls.items()}
+    databases = {name.partition("@")[0] for name in (*names, *said)} | set(said.values())
+    top = databases - {name.partition("@")[0] for name in said}
+    source = next(iter(top)) if len(top) == 1 and top <= set(said.values()) else None
+    return {**(dict.fromkeys(said, source) if source else {}), **registered}
 
 
 def _cut_since(
@@ -346,7 +374,20 @@ def known_sources(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:
     pulled = {pull.source_database for pull in (*seen.pulls, *seen.awaited)}
     followed = (pulled & known if known else pulled) - waiting | set(told.values())
     # Where all follow each other in a circle, what they are told to follow is the source.
-    return sorted(followed - following) or sorted(set(told.values()))
+    return sorted(followed - following) or sorted(set(told.values())) or _left_over(seen, following, waiting, pulled)
+
+
+def _left_over(
+    seen: TieredSnapshot, following: Collection[str], waiting: Collection[str], pulled: Collection[str]
+) -> list[str]:
+    """Where the whole registry was collected: the one database that is left where all others wait for a source or pull from one;
+    where none is left, those that others pull from, though their own rows say that they wait.
+    """
+    known = {name.partition("@")[0] for name in seen.nodes}
+    if not seen.lists_pulls or seen.lost_pulls:
+        return []
+    left = known - {*following, *waiting}
+    return sorted(left) if len(left) == 1 else [] if left else sorted({*pulled} - {*following})
 
 
 def _furthest(seen: TieredSnapshot) -> list[str]:
@@ -361,6 +402,15 @@ def _furthest(seen: TieredSnapshot) -> list[str]:
         at, most = far.get(database, ((0, 0), 0))
         far[database] = max(at, seen.last(name) or (0, 0)), max(most, read)
     return [max(sorted(far, key=lambda one: (len(one), one)), key=far.__getitem__)] if far else []
+
+
+def furthest_node(seen: TieredSnapshot, names: Iterable[str]) -> str:
+    """Of some nodes the one that is furthest; of several the one whose log was read the most, then the first by name."""
+
+    def far(name: str) -> tuple[Lsn, int]:
+        return seen.last(name) or (0, 0), sum(one.accepted for one in seen.logs.get(name, ()))
+
+    return max(sorted(names), key=far)
 
 
 def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosing.codes import all_codes
-from workbench.diagnosing.diagnosis_text import links_say, no_link_leads, open_questions, verdict_line
+from workbench.diagnosing.diagnosis_text import NOT_TOLD, links_say, no_link_leads, open_questions, verdict_line
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.diagnosing.precedence import DECIDED_BY_A_PERSON
 from workbench.model import System
@@ -296,6 +296,8 @@ def _coming(counts: Row) -> Iterator[str]:
             then = f": {links_say(counts)}".replace("{", "{{").replace("}", "}}")
         elif name == "stuck" and (maker := counts[name].get("lost_by")):
             then = f", and {maker} lost {{}} with its old data"
+        elif name == "stuck" and (source := counts[name].get("if_source")):
+            then = f", if {source} is the source: {NOT_TOLD}"
         elif name == "stuck" and counts[name].get("uncovered"):
             one_does, many_do = (
                 "is newer than every collected vector and had not arrived at",

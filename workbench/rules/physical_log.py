@@ -247,6 +247,10 @@ def checked(
     return found
 
 
+COMMIT_LISTS = ("commits_reference", "commits_copy")
+_LISTS = (*COMMIT_LISTS, "differing", "only_reference", "only_copy", "behind", "ahead")
+
+
 @dataclass
 class Compared:
     """Two logs held against each other, a reference and a copy of it.
@@ -255,6 +259,7 @@ class Compared:
     differing                  places at which both have a record, with another length, generation or content
     unclear                    places at which one of the logs contradicts itself
     only_reference, only_copy  where both logs reach, records that only one of them has
+    commits_reference          commits of only_reference; commits_copy: all that only the copy has, wherever they are
     behind, ahead              records behind the end of the copy, and of the reference; with their bytes
     earlier_reference          records before the copy begins: nothing tells whether it had them
     earlier_copy               records before the reference begins
@@ -282,6 +287,8 @@ class Compared:
     cut: int = 0
     cut_commits: int = 0
     after_match: Listed = field(default_factory=Listed)
+    commits_reference: Listed = field(default_factory=Listed)
+    commits_copy: Listed = field(default_factory=Listed)
 
     @property
     def prefix(self) -> bool:
@@ -294,7 +301,7 @@ class Compared:
         """Take what a later part of the same two logs shows."""
         for name in ("same", "unclear", "behind_bytes", "ahead_bytes", "earlier_reference", "earlier_copy"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("differing", "only_reference", "only_copy", "behind", "ahead"):
+        for name in _LISTS:
             getattr(self, name).add(getattr(other, name).first, getattr(other, name).count, limit)
         if other.last_same is not None:
             self.last_same, self.parts = other.last_same, None
@@ -345,6 +352,9 @@ def _judged(theirs: _Said | None, mine: _Said | None, both: bool, beyond: bool, 
         found.earlier_copy = 1
     if found.differing.count or found.only_reference.count or found.only_copy.count:
         found.parts = place
+    if one.kind in form.commits:
+        found.commits_reference.add(found.only_reference.first)
+        found.commits_copy.add([place] if mine and not theirs else [])
     if alike and mine and form.anchors & {one.kind, mine.kind}:
         found.match = place
         return found

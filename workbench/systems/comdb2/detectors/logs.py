@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.diagnosing.tier_sources import OfItsOwn
 from workbench.fleet.tiered import tiered_snapshot
-from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.physical_log import Compared, Gap
 from workbench.systems.comdb2.detectors.nodes import rebuild
 from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of
@@ -39,7 +39,8 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             yield (Finding if lost else OfItsOwn)(
                 "LOG_GAP",
                 "warning" if unread or count == tiers.logs.between_dumps(name) else "error",
-                f"{name}: its log lacks records in {count:,} place{'s' if count > 1 else ''}: {_what_lacks(proofs[0])}",
+                f"{name}: its log lacks records in {count:,} place{'s' if count > 1 else ''}: {_what_lacks(proofs[0])}"
+                + _lost_commits(tiers, name),
                 server=name,
                 origin=source,
                 items=tuple(proof["expected"] for proof in proofs[:ITEMS_SHOWN]),
@@ -52,7 +53,7 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
                     ),
                     step(
                         f"if it is still there: rebuild {name} from a copy of "
-                        + (held if held and held != name else "another node"),
+                        + (held if held and held != name and tiers.source_is_known else "another node"),
                         "a log with a gap cannot be applied, and cannot serve anybody",
                     ),
                 ),
@@ -77,6 +78,18 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _lost_commits(tiers: Tiers, name: str) -> str:
+    """How many commits stand where the log of a node lacks records, as far as the logs of others show them."""
+    known = tiers.logs.lost_commits(name)
+    if known is None:
+        return ""
+    count, whole = known
+    if not count:
+        return "; by the logs of others no commit is lost there"
+    many = f"{'' if whole else 'at least '}{counted(count, 'commit')} {'is' if count == 1 else 'are'}"
+    return f"; by the logs of others {many} lost there"
 
 
 def _of_gap(gap: Gap) -> dict[str, str]:
@@ -109,23 +122,20 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         if both is None or both.prefix or source is None or reference is None:
             continue
         theirs = tiers.logs.log(reference)
-        holes = bool(theirs and theirs.gaps.count) or any(one.rejected for one in tiers.logs.inputs[reference])
-        # What the source's own log lacks for a gap, or for rows that could not be read, its copies hold rightly.
-        lost = {place for place, _ in tiers.logs.lost_ends(reference)}
-        alone = [] if holes else [place for place in both.only_copy.first if place not in lost]
-        other = both.differing.count + (
-            both.only_copy.count - len(both.only_copy.first) + len(alone) if not holes else 0
-        )
+        here = tiers.logs.other_history(name)
+        other = tiers.logs.count_other(name)
         # A log that was read later may go further, if the source is known to have come as far.
         head = tiers.known_head(source)
         ahead = [place for place in both.ahead.first if head is None or place > head]
         beyond = both.ahead.count - len(both.ahead.first) + len(ahead) if ahead else 0
         if not other and not beyond:
             continue
-        places = sorted([*both.differing.first, *alone, *ahead])
+        # Where the two are alike again behind the places, what goes on behind the end of the other one is no other record.
+        again = both.match is not None and bool(here) and here[-1] < both.match
+        places = here if again else sorted([*here, *ahead])
         inside = both.match is not None and bool(places) and places[0] < both.match
         says = (
-            f"{name} and {reference} hold other records at {other:,} place{'s' if other > 1 else ''}"
+            f"{name} has other records than {reference} at {other:,} place{'s' if other > 1 else ''}"
             if other
             else f"{name} has {beyond:,} records behind the end of {reference}"
         )
@@ -133,6 +143,8 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         whole = head is None or theirs is None or theirs.last is None or theirs.last >= head
         if not whole and not other:
             says += f", which is at {place_text(head)} at least"
+        elif not other and tiers.head(source, True) is None and tiers.head(source, False) is None:
+            says += ", unless its dump ended early"
         yield Finding(
             "LOG_DIVERGED",
             "error" if other else "warning",
@@ -140,7 +152,7 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
             server=name,
             origin=source,
             items=tuple(map(lsn_text, places[:ITEMS_SHOWN])),
-            evidence=first_few(({"at": lsn_text(place)} for place in places), other + beyond),
+            evidence=first_few(({"at": lsn_text(place)} for place in places), other if again else other + beyond),
             fix=tuple(_joined_again(tiers, name, reference, places, inside, bool(other))),
         )
 

@@ -109,12 +109,11 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
         if state != STOPPED:
             offer = tiers.offer(name)
             offered = [one.name for one in offer.union] if offer else []
-            useful = tiers.offered(name) or []
-            why = f"it would be offered {some(offered)}" if offered else _why_none(tiers, name)
-            if useful and set(useful) != set(offered):
-                why += f"; of these {some(useful)} can serve it"
-            if offered and not useful:
-                why += "; none of those that answer still has its file"
+            why = (
+                f"it would be offered {some(offered)}{_which_serve(tiers, name, offered)}"
+                if offered
+                else _why_none(tiers, name)
+            )
             fix = [
                 step(
                     "see below who has the file that it needs (LOG_GAP)"
@@ -167,6 +166,18 @@ def set_aside(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def _which_serve(tiers: Tiers, name: str, offered: list[str]) -> str:
+    """Which of the nodes that one would be offered have its file: a row of the registry is older than what the node answered."""
+    useful, last = tiers.offered(name) or [], tiers.last(name)
+    having = [one for one in useful if last and (tiers.seen.first_file(one) or 0) <= last[0]]
+    if not useful:
+        return "; none of those that answer still has its file"
+    if not having:
+        reported = "it last reported itself" if len(useful) == 1 else "they last reported themselves"
+        return f"; of these {some(useful)} had its file when {reported}, and had it no more when asked"
+    return f"; of these {some(having)} can serve it" if set(having) != set(offered) else ""
+
+
 def _why_none(tiers: Tiers, name: str) -> str:
     offer = tiers.offer(name)
     if offer is None:
@@ -212,9 +223,8 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LOG_GAP",
                 "error",
-                f"{name} needs log file {last[0]}, and no node that answers has it any more and goes further: "
-                "the source begins with "
-                f"file {min(firsts)}{had}",
+                f"{name} needs log file {last[0]}, and {_nobody_has(tiers, name, last)}: the source begins with file "
+                f"{min(firsts)}{had}",
                 evidence=evidence,
                 fix=(*_start_first(coming_back, name, last[0]), rebuild(tiers, name, source)),
                 server=name,
@@ -304,6 +314,18 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 origin=source,
                 items=items,
             )
+
+
+def _nobody_has(tiers: Tiers, name: str, needed: tuple[int, int]) -> str:
+    """That no node that answers helps one; those that have its file and cannot go on themselves are named."""
+    stuck = [one for one in tiers.members[tiers.source_of(name) or ""] if one != name and tiers.has(one, needed)]
+    if stuck := [one for one in stuck if tiers.there(one)]:
+        many = len(stuck) > 1
+        return (
+            f"of the nodes that answer only {some(stuck)} ha{'ve' if many else 's'} it, and cannot go on "
+            f"{'themselves' if many else 'itself'}"
+        )
+    return "no node that answers has it any more and goes further"
 
 
 def _may_be_offered(tiers: Tiers, name: str) -> bool:

@@ -1,0 +1,30 @@
+"""Every sentence, number and step about the recorded snapshots of Comdb2, held against the rows of their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from comdb2_consistent import contradictions, snapshot
+from comdb2_samples import TIERS
+
+from workbench.cases.case import Case
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import diagnosis_text
+from workbench.repairs.plan_text import plan_text
+from workbench.repairs.planning import plan
+from workbench.systems import system_named
+
+GIVEN = Path("/work/shared/fixtures/comdb2")
+FOLDERS = sorted(
+    path for room in (TIERS, GIVEN) if room.is_dir() for path in room.iterdir() if (path / "meta").is_dir()
+)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_what_is_said_stands_in_the_rows(folder: Path, tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    found, planned = diagnose(case), plan(case)
+    text = diagnosis_text(system_named("comdb2"), found)
+    assert contradictions(snapshot(folder), found, text, planned, plan_text(planned)) == []
