@@ -41,6 +41,8 @@ SENDS_NOTHING = frozenset(STOPPED_BECAUSE) - {DATABASE_FAILING}
 
 WITHOUT_DATA = (INITIALISATION_RUNNING, SEARCH_REFUSED)
 """What such a server lacks or claims means nothing at the moment."""
+DATA_GONE = (*WITHOUT_DATA, INITIALISATION_ABORTED)
+"""The same, and those whose data did not arrive whole: changes that are sent there are refused for that alone."""
 
 
 Wait = tuple[str | None, str | None, str | None]

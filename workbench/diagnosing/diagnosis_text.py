@@ -6,14 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosing.arriving import (
-    ANSWERED_NOT_APPLIED,
-    INITIALISATION_ABORTED,
-    STOPPED_BECAUSE,
-    WITHOUT_DATA,
-    Wait,
-    held_up,
-)
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, DATA_GONE, STOPPED_BECAUSE, WITHOUT_DATA, Wait, held_up
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
@@ -109,7 +102,7 @@ def summed(found: Row) -> dict[str, Any]:
                 left["count"] -= kept
             if not left["count"]:
                 continue
-            empty = stopped.get(row["server"]) in (*WITHOUT_DATA, INITIALISATION_ABORTED)
+            empty = stopped.get(row["server"]) in DATA_GONE
             how = "held" if _wait(row) in held and (how == "waiting" or (how == "stuck" and empty)) else how
             arrives[how].append({**row, **left})
     for name, rows in arrives.items():

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.arriving import (
     ANSWERED_NOT_APPLIED,
+    DATA_GONE,
     DATABASE_FAILING,
     INITIALISATION_ABORTED,
     INITIALISATION_RUNNING,
     SEARCH_REFUSED,
     SENDS_NOTHING,
     STOPPED_BECAUSE,
-    WITHOUT_DATA,
     Wait,
     held_up,
 )
@@ -253,7 +253,7 @@ def _sends_data_to(root: Finding, one: Finding, ends: Mapping[Any, str | None]) 
 
 def _to_no_data(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True if the one finding is about what a server does not take, or would not be sent, that has no data at the moment."""
-    if root.code not in (*WITHOUT_DATA, INITIALISATION_ABORTED) or root.suffix not in (None, one.suffix):
+    if root.code not in DATA_GONE or root.suffix not in (None, one.suffix):
         return False
     if one.code == "LINK_FAILING" and one.reason not in (REFUSED, BUSY):
         return False
@@ -263,7 +263,7 @@ def _to_no_data(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> 
 
 def _leads_from_no_data(root: Finding, one: Finding) -> bool:
     """True for a link that is switched off and leads away from a server without data."""
-    without = root.code in (*WITHOUT_DATA, INITIALISATION_ABORTED) and root.suffix in (None, one.suffix)
+    without = root.code in DATA_GONE and root.suffix in (None, one.suffix)
     return without and one.code == "LINK_DISABLED" and root.server == one.server
 
 
