@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _READ = ["entry", "target", "attribute", "state", "mark", "position"]
 _CARRIED = ["position", "entry", "attribute"]
-_TABLE = "entry_states"
 _TIME = pa.timestamp("us", "UTC")
 
 
@@ -98,9 +97,9 @@ class Unlogged:
         """The entries, and attributes, of other servers that carry changes which no log holds any more."""
         found: dict[str, set[tuple[str, str]]] = {}
         where, keys = self._evidence.between(some), {*self._keys(some)}
-        for other in self.contents.exports:
-            rows = self._evidence.told(_TABLE, _CARRIED, where, other) if other != server else None
-            for row in rows.to_pylist() if rows else ():
+        # What an export of an earlier collection shows may have gone since, also everywhere.
+        for other, export in self.contents.exports.items():
+            for row in rows_where(export.parts, _CARRIED, where).to_pylist() if other != server else ():
                 key = self._system.change_of(row["position"])
                 if key in keys and row["entry"]:
                     found.setdefault(key, set()).add((row["entry"], (row["attribute"] or "").lower()))
