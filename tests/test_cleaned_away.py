@@ -63,7 +63,7 @@ def test_who_cleaned_a_replica_id_waits_for_no_change_of_before(
     found = diagnose(case)
     mine = [row["count"] for row in found["pending"] if (row["server"], row["origin"]) == ("s1", "9")]
     assert mine == ([waits] if waits else []), about
-    assert bool(of("REINIT_REQUIRED", found["findings"])) is bool(waits)
+    assert not of("REINIT_REQUIRED", found["findings"])  # s2 alone has them, keeps no log, and can fill nobody
 
 
 def told(case: Case, position: str) -> tuple[str, str]:

@@ -263,6 +263,18 @@ def test_who_takes_changes_again_drops_none(about: str, files: dict[str, Any], t
     assert "on the way to c3" in headline(found)
 
 
+@pytest.mark.parametrize(("cleaned", "back"), [(8, False), (4, True)])
+def test_positions_that_are_ahead_are_no_sign_that_a_cleaned_id_is_in_use(
+    cleaned: int, back: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: positions lay 15 minutes ahead of all clocks; s2 answered the last change before it cleaned the ID."""
+    files = comes_back((5, CLEANED))
+    files["s2.access.log"] = answered(7, "uid=u", csn(9, 1), replicated=True)
+    files["s2.errors.log"] = plain_line(cleaned, RELEASED)
+    found = diagnose(case_of(tmp_path, files))
+    assert bool(of("CLEANED_ORIGIN_BACK", found["findings"])) is back
+
+
 def test_what_was_made_before_the_cleaning_does_not_wait_for_who_still_drops_the_id(tmp_path: Path) -> None:
     """c3 would drop it once more; whether it had it before, nothing tells."""
     found = diagnose(case_of(tmp_path, comes_back((30, CLEANED))))

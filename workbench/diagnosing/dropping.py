@@ -88,7 +88,7 @@ def dropping(proofs: Proofs, newest: str, origin: str) -> Dropping | None:
     told: Remembered = evidence.once(replica.server, _remembered)
     at = told.cleaned.get(origin)
     made, top = system.moment(system.typed(newest) or ""), last(replica.seen(), origin)
-    if at is None or made is None or made <= at:
+    if at is None or made is None or made <= at or _older_than_cleaning(evidence, origin, system.typed(newest) or ""):
         return None
     taken = system.moment(top) if top else None
     brought = any(one.kind in (TOTAL, REPLACED) and taken and one.ended >= taken for one in proofs.resets)
@@ -96,6 +96,19 @@ def dropping(proofs: Proofs, newest: str, origin: str) -> Dropping | None:
         return None
     last_seen = max(made, evidence.newest.get(replica.server, made))
     return Dropping(at, _ends_too_early(told, last_seen))
+
+
+def _older_than_cleaning(evidence: Evidence, origin: str, newest: str) -> bool:
+    """True if a server answered a change before it cleaned its origin itself, by its own clock: positions may be ahead of it."""
+    cleaned = evidence.shown.proving.cleaned
+    for server in sorted({one.server for one in evidence.inputs}):
+        answered = evidence.told("applied", ["at"], pc.field("position") == newest, server)["at"]
+        if not (len(answered) and (first := pc.min(answered).as_py())):
+            continue
+        of_it = (pc.field("code") == cleaned) & (pc.field("origin") == origin) & (pc.field("at") > pa.scalar(first))
+        if len(rows_where(evidence.parts("messages", server), ["at"], of_it)):
+            return True
+    return False
 
 
 def _ends_too_early(told: Remembered, last_seen: datetime) -> datetime | None:

@@ -190,8 +190,9 @@ class _Suffix:
         for reset in server.resets:
             if reset.kind == LOG_REPLACED:
                 low = max(low, (self.system.instant(reset.ended), -1))
-            elif reset.kind == TOTAL and origin == server.replica.origin and not own_kept:
-                # Own changes went with the old data, or came back as data behind a vector that is older: none was skipped.
+            elif reset.kind == TOTAL and (mark is not None if origin != server.replica.origin else not own_kept):
+                # Own changes went with the old data, or came back as data behind a vector that is older: none was skipped. The
+                # vector is sent first: what others made while data came may have come with them, and is logged by nobody.
                 low = max(low, (self.system.instant(reset.ended), -1))
         # A mark is as old as the log, and whoever trims need not take it away.
         trimmed = self.pair((server.replica.purged or {}).get(origin)) if mark is not None else None
