@@ -66,6 +66,20 @@ def test_who_cleaned_a_replica_id_waits_for_no_change_of_before(
     assert not of("REINIT_REQUIRED", found["findings"])  # s2 alone has them, keeps no log, and can fill nobody
 
 
+@pytest.mark.parametrize(("named", "waits"), [((1,), []), ((1, 9), [2])], ids=["of one suffix", "of both"])
+def test_of_two_suffixes_a_cleaning_is_of_the_one_that_names_the_id(
+    named: tuple[int, ...], waits: list[int], tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: a server of two suffixes was said to wait for 4 changes, of which its logs and entries show 3."""
+    spans = {rid: (csn(1, rid), csn(2, rid)) for rid in named}
+    files = folder() | {
+        f"s{number}.two.replica.ldif": replica(number, elements(spans), suffix="o=two") for number in (1, 2)
+    }
+    found = diagnose(case_of(tmp_path, files))
+    mine = [row["count"] for row in found["pending"] if (row["server"], row["origin"]) == ("s1", "9")]
+    assert mine == waits
+
+
 def told(case: Case, position: str) -> tuple[str, str]:
     shown = topology(case)
     (one,) = (one for one in verdicts_on(case, shown, logs_of(case, shown), position) if one.server == "s1")

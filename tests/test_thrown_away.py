@@ -100,7 +100,10 @@ def test_what_only_an_earlier_export_shows_is_not_there_any_more(tmp_path: Path)
     """Seen on 3.1.2: of one collection three lost changes were told, of the same behind an earlier one none."""
     ruv, before = elements(claims(r1=(1, 40), r2=(1, 2))), elements(claims(r1=(1, 11), r2=(1, 2)))
     shown = f"description;adcsn-{LOST[0]};vucsn-{LOST[0]}: a\nmail;vucsn-{LOST[1][:16]}0001: a@example.com"
-    first = {"s1.replica.ldif": replica(1, before), "s2.replica.ldif": replica(2, elements(claims(r1=(1, 5), r2=(1, 2))))}
+    first = {
+        "s1.replica.ldif": replica(1, before),
+        "s2.replica.ldif": replica(2, elements(claims(r1=(1, 5), r2=(1, 2)))),
+    }
     first |= {"s1.entries.ldif": export(before, [entry("uid=u,ou=people", 17, shown)])}
     files = folder(20)
     for name in ("s1", "s2"):

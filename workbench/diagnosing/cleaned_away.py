@@ -30,11 +30,14 @@ CLEANED_HERE = "cleaned_here"
 def cleaned_at(evidence: Evidence, server: str) -> dict[str, datetime]:
     """Origin -> when the server last logged that it cleaned it; of a server with several suffixes no line tells of which."""
     code = evidence.shown.proving.cleaned
-    if not code or any(evidence.of_several(one) for one in evidence.inputs if one.server == server):
+    if not code:
         return {}
+    several = any(evidence.of_several(one) for one in evidence.inputs if one.server == server)
     where = (pc.field("code") == code) & pc.field("at").is_valid() & pc.field("origin").is_valid()
     found: dict[str, datetime] = {}
     for row in rows_where(evidence.parts("messages", server), ["at", "origin"], where).to_pylist():
+        if several and not evidence.is_here_alone(row["origin"]):
+            continue
         found[row["origin"]] = max(row["at"], found.get(row["origin"], row["at"]))
     return found
 

@@ -150,6 +150,10 @@ class Evidence:
         """True for a file that speaks of several suffixes of its server."""
         return self.suffix is not None and one.suffix is None and bool(one.suffixes)
 
+    def is_here_alone(self, origin: str) -> bool:
+        """True if an origin is named in this suffix, and in no other one: a line that tells no suffix is of this."""
+        return [suffix for suffix, found in self._origins.items() if origin in found] == [self.suffix]
+
     def _named_so(self, one: Input) -> pc.Expression:
         """Rows that bear the suffix; those that bear none, where nobody knows of any."""
         column = pc.field("suffix")
