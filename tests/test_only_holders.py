@@ -15,6 +15,7 @@ from workbench import diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.only_holders import lacking_what_others_have
 from workbench.repairs.planning import plan
+from workbench.systems.ds389.repairs.links import _brought_by_each
 
 LOST = [csn(second, 3) for second in (10, 11, 12)]
 LATER = csn(60, 3)
@@ -92,6 +93,16 @@ def test_a_harmless_change_where_a_log_reaches_further_makes_the_last_holder_who
         assert finding["fix"][0]["repair"].startswith(f"first save from {finding['server']} what s1 waits for")
     (hidden,) = of("OWN_CHANGES_HIDDEN", told)
     assert hidden["fix"][0]["repair"].startswith("save 3 changes")
+
+
+@pytest.mark.parametrize(("of_h", "each"), [({1, 2}, True), ({1}, False)])
+def test_no_session_is_woken_where_another_link_may_bring_the_harmless_change_first(of_h: set[int], each: bool) -> None:
+    """Seen on 3.1.2: only c had what r lacked; what was written on a reached r over h, and c began nowhere again."""
+    feeding = [SimpleNamespace(supplier=by, consumer="r", runs=True) for by in ("c", "h")]
+    servers = {"c": SimpleNamespace(holds={1, 2}), "h": SimpleNamespace(holds=of_h)}
+    view: Any = SimpleNamespace(model=SimpleNamespace(links=feeding, servers=servers))
+    need: Any = SimpleNamespace(server="r", lacks=[SimpleNamespace(lot=2)])
+    assert _brought_by_each(view, need) is each
 
 
 def test_no_session_is_woken_that_may_pass_over_what_no_log_shows(tmp_path: Path) -> None:

@@ -224,10 +224,8 @@ class Wake:
             then = "begins a session with {} at a record that it still has"
             drafts = (
                 draft
-                for link in links
-                if _first_to_bring(view, link, need)
-                and (draft := self._draft(view, link, then))
-                and _brings(view, draft, need)
+                for link in (links if _brought_by_each(view, need) else ())
+                if (draft := self._draft(view, link, then)) and _brings(view, draft, need)
             )
         if draft := next(filter(None, drafts), None):
             yield draft
@@ -241,13 +239,13 @@ class Wake:
         return Draft("wake", says, (step,), load="one change, and a session with what waits")
 
 
-def _first_to_bring(view: View, link: ModelLink, need: Need) -> bool:
-    """True if the supplier has all that the server waits for, and the harmless change reaches that over no other link first.
+def _brought_by_each(view: View, need: Need) -> bool:
+    """True if each supplier of the server has all that it waits for: the harmless change may come over any of them first.
 
     c has what r lacks, h has not, both feed r; a makes the change: if h brings it to r before c does, c begins nowhere again
     """
-    others = {one.supplier for one in view.model.links if one.consumer == need.server and one.runs} - {link.supplier}
-    return not others and {lack.lot for lack in need.lacks} <= view.model.servers[link.supplier].holds
+    feeding = {one.supplier for one in view.model.links if one.consumer == need.server and one.runs}
+    return all({lack.lot for lack in need.lacks} <= view.model.servers[name].holds for name in feeding)
 
 
 def _brings(view: View, draft: Draft, need: Need) -> bool:
