@@ -83,6 +83,16 @@ def test_that_a_server_was_filled_from_one_that_lacked_what_it_waits_for_is_said
     assert waits["overruled_by"] is None and (told in waits["summary"]) is (seen == 5 and not runs)
 
 
+def test_of_several_fillings_the_one_is_told_that_brought_the_data_of_today(tmp_path: Path) -> None:
+    online = f"- NOTICE - {PLUGIN} - Replica dc=example,dc=com is coming online; enabling replication\n"
+    again = f"{stamp(12)} {online}{stamp(20)} {OFFLINE}{stamp(22)} {END}{stamp(22)} {online}"
+    files = consumer(INITIALISED + again, [])
+    files["c1.replica.ldif"] = replica(65535, elements(claims(r1=(1, 5))), flags=0)
+    files["s1.agreements.ldif"] = agreement("to-c1", 38905, enabled=False)
+    (waits,) = of("PENDING_CHANGES", diagnose(case_of(tmp_path, files))["findings"])
+    assert "; it was initialised at 2024-03-24 10:27:34 UTC, and these data lack the first of them" in waits["summary"]
+
+
 def test_a_log_that_ends_while_data_come_does_not_prove_that_they_lack_anything(tmp_path: Path) -> None:
     cut = consumer(f"{TITLE}{stamp(10)} {OFFLINE}", [*range(13, 20), *range(21, 31)])
     assert missed(tmp_path, cut) == [csn(20, 1)]
