@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import findings, of, plain_line, stamp, status, with_status
+from detector_samples import findings, listening, of, plain_line, stamp, status, with_status
 from entry_samples import answered, entry, export
 from link_samples import NO_CONNECTION, not_connected
 from link_samples import mesh as failing_mesh
@@ -109,6 +109,22 @@ def test_changes_that_logs_show_of_a_cleaned_replica_id_are_lost_to_who_lacked_t
         assert "while s1 had its changes up to" in losses[0]["summary"] and "and s3 up to" in losses[0]["summary"]
         assert "as the entries of s3 show them" in losses[0]["fix"][0]["repair"]
         assert headline(found).startswith("Replica ID 7 was cleaned while s1 lacked changes of it; ")
+
+
+@pytest.mark.parametrize("rid", [3, 7])
+def test_a_server_whose_replica_id_was_cleaned_is_not_just_started(rid: int, tmp_path: Path) -> None:
+    """Seen on 3.1.2: "start c" was the advice, and as it made changes again: "stop c, and delete its agreements"."""
+    files: dict[str, Any] = equal_servers() | listening("s3") | {"s3.DOWN": ""}
+    files["s1.errors.log"] = plain_line(9, f"CleanAllRUV Task (rid {rid}): Successfully cleaned rid({rid})")
+    ruv = elements(claims(r1=(0, 4), r2=(1, 2), r3=(0, 3)))
+    files["s2.replica.ldif"] = replica(2, [one.replace("localhost.localdomain", "localhost") for one in ruv])
+    told = status(-1, "Can't contact LDAP server", "red", 5, 6)
+    files["s1.agreements.ldif"] += with_status(agreement("s1-to-s3", 38903), told)
+    (failing,) = (one for one in of("LINK_FAILING", findings(tmp_path, files)) if one["link"] == "s1-to-s3")
+    asked = failing["fix"][0]["repair"].startswith(
+        "first find out whether s3 is to take part again: s1 cleaned origin 3"
+    )
+    assert asked is (rid == 3)
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -13,6 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.fleet.told import former_makers
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
@@ -24,7 +28,11 @@ _NAMED = 3
 
 def before_start(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
     """What to do before a server is started of which no vector was collected, step by step."""
-    steps = saved_first(situation, server, suffix), links_off_first(situation, server, suffix)
+    steps = (
+        asked_first(situation, server, suffix),
+        saved_first(situation, server, suffix),
+        links_off_first(situation, server, suffix),
+    )
     return [one for one in steps if one]
 
 
@@ -42,6 +50,30 @@ def read_first(situation: Situation, unread: Sequence[str], suffix: str | None, 
         f"{asked[0] if len(asked) == 1 else 'one of these'} may have {them}, or a link that brings {them}: nothing tells "
         "what was not collected",
         f"do not write {them} once more before that: an entry that is added twice is there twice when the first one arrives",
+    )
+
+
+def asked_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:
+    """What to find out before the start of a server whose origin others have cleaned meanwhile; None: no log tells of that."""
+    case, shown, code = situation.case, situation.topology, situation.topology.proving.cleaned
+    alike = [one for one in shown.replicas if one.suffix == suffix]
+    elsewhere = {origin for one in shown.replicas if one.suffix != suffix for origin in one.vector}
+    was = {origin for name, origin in former_makers(case, shown, suffix) if name == server} - elsewhere
+    where = (pc.field("code") == code) & pc.field("origin").isin(pa.array(sorted(was), pa.string()))
+    cleaned = sorted(
+        one.server
+        for one in alike
+        if was and code and one.server != server
+        if any(
+            len(rows) for rows in situation.rows("messages", ["at"], where, snapshot=shown.snapshot, server=one.server)
+        )
+    )
+    if not cleaned:
+        return None
+    return step(
+        f"first find out whether {server} is to take part again: {listed(cleaned)} cleaned origin {listed(sorted(was))}, and it "
+        "made changes as that; if not, leave it down, save what only its files have, and delete the links to it",
+        "who cleaned an origin may drop what comes of it until restarted",
     )
 
 
