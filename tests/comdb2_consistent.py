@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from said_counts import shown_before
+
 from workbench.repairs.plans import Plan
 
 Row = Mapping[str, Any]
@@ -340,10 +342,4 @@ def _steps(held: Snapshot, found: Row, planned: Plan) -> Iterator[str]:
             yield f"step {step.key}: {pulls[2]} does not have file {pulls[3]}"
         if pulls and int(pulls[3]) != held.last(pulls[1])[0]:
             yield f"step {step.key}: {pulls[1]} needs file {held.last(pulls[1])[0]}"
-    for row in planned.before:
-        counts = [
-            sum(1 for one in found["missing"] if one["server"] == row["server"]),
-            sum(one["count"] for one in found["pending"] if one["server"] == row["server"]),
-        ]
-        if [row["missing"], row["pending"]] != counts:
-            yield f"the plan shows {row} before: missing and pending are {counts}"
+    yield from shown_before(found, planned)

@@ -24,6 +24,7 @@ from comdb2_log_fleets import (
     Place,
     Record,
 )
+from said_counts import shown_before
 
 from workbench.repairs.plans import Plan
 
@@ -352,9 +353,12 @@ def _parted(made: Fleet, found: Found) -> Iterator[str]:
     for one in found["findings"]:
         said = re.match(r"(\S+) has other records than (\S+) at ([\d,]+) places?", one["summary"])
         more = re.match(r"(\S+) has ([\d,]+) records? behind the end of (\S+?)[,;]", one["summary"])
-        if one["code"] != "LOG_DIVERGED" or not (said or more):
+        if one["code"] == "LOG_DIVERGED" and said:
+            name, other = said[1], said[2]
+        elif one["code"] == "LOG_DIVERGED" and more:
+            name, other = more[1], more[3]
+        else:
             continue
-        name, other = (said[1], said[2]) if said else (more[1], more[3])  # type: ignore[index]
         node, against = made.nodes[name], made.nodes[other]
         told.add(name)
         theirs = {record.at: record for record in against.log}
@@ -439,10 +443,4 @@ def _steps(made: Fleet, found: Found, planned: Plan) -> Iterator[str]:
             other = [at for at, one in giver.shown.items() if at in theirs and not _alike(one, theirs[at])]
             if other or (_holes(giver) and giver.taken != "apart"):
                 yield f"step {step.key} copies {giver.name}, whose log is {giver.fault}"
-    for row in planned.before:
-        counts = [
-            sum(1 for one in found["missing"] if one["server"] == row["server"]),
-            sum(one["count"] for one in found["pending"] if one["server"] == row["server"]),
-        ]
-        if [row["missing"], row["pending"]] != counts:
-            yield f"the plan shows {row} before: missing and pending are {counts}"
+    yield from shown_before(found, planned)

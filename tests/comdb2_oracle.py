@@ -12,6 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 from comdb2_fleets import CUT, FROZEN, HEALTHY, KEEPALIVE, PENDING, RETIRED, SOURCE, STOPPED, Tree
+from said_counts import shown_before
 
 from workbench.repairs.plans import Plan
 
@@ -296,13 +297,7 @@ def _steps(made: Tree, planned: Plan) -> Iterator[str]:
 
 
 def _table(found: Found, planned: Plan) -> Iterator[str]:
-    for row in planned.before:
-        counts = [
-            sum(1 for one in found["missing"] if one["server"] == row["server"]),
-            sum(one["count"] for one in found["pending"] if one["server"] == row["server"]),
-        ]
-        if [row["missing"], row["pending"]] != counts:
-            yield f"the plan shows {row} before: missing and pending are {counts}"
+    yield from shown_before(found, planned)
     brought = {step.server for step in planned.steps if step.repair != "reset"}
     # What was taken out of the tree and does not answer need not be named.
     brought |= {row["node"] for row in _rows(found) if row["probe"] == "unreachable"}

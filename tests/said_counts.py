@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from workbench.repairs.plans import Plan
+
 Row = Mapping[str, Any]
 NUMBER = r"(\d[\d,]*)"
 
@@ -148,3 +150,12 @@ def under(text: str, *heads: str) -> Iterator[Sequence[str]]:
                 if not row.strip():
                     return
                 yield row.split()
+
+
+def shown_before(found: Row, planned: Plan) -> Iterator[str]:
+    """What the table of a plan shows for the time before it, where the lists of the diagnosis have another number."""
+    for row in planned.before:
+        missing = sum(lack["server"] == row["server"] for lack in found["missing"])
+        pending = sum(wait["count"] for wait in found["pending"] if wait["server"] == row["server"])
+        if (row["missing"], row["pending"]) != (missing, pending):
+            yield f"the plan shows {row} before: missing are {missing}, pending {pending}"

@@ -1,0 +1,43 @@
+"""Changes that went with old data, of which entries of another server, or of another time, still show something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from detector_samples import findings, of
+from entry_samples import entry, export
+from mesh_samples import case_of, claims, elements, replica
+from test_thrown_away import LOST, folder
+
+from workbench import diagnose
+
+
+def test_what_only_an_earlier_export_shows_is_not_there_any_more(tmp_path: Path) -> None:
+    """Seen on 3.1.2: of one collection three lost changes were told, of the same behind an earlier one none."""
+    ruv, before = elements(claims(r1=(1, 40), r2=(1, 2))), elements(claims(r1=(1, 11), r2=(1, 2)))
+    shown = f"description;adcsn-{LOST[0]};vucsn-{LOST[0]}: a\nmail;vucsn-{LOST[1][:16]}0001: a@example.com"
+    first = {
+        "s1.replica.ldif": replica(1, before),
+        "s2.replica.ldif": replica(2, elements(claims(r1=(1, 5), r2=(1, 2)))),
+    }
+    first |= {"s1.entries.ldif": export(before, [entry("uid=u,ou=people", 17, shown)])}
+    files = folder(20)
+    for name in ("s1", "s2"):
+        files[f"{name}.entries.ldif"] = export(ruv, [entry("uid=u,ou=people", 17)])
+    alone, behind = (
+        diagnose(case_of(tmp_path / name, *some)) for name, some in (("alone", [files]), ("behind", [first, files]))
+    )
+    missing = [{(row["server"], row["position"]) for row in found["missing"]} for found in (alone, behind)]
+    assert missing[0] == missing[1] and ("s2", LOST[0]) in missing[0]
+
+
+def test_own_changes_that_only_a_consumer_shows_are_no_reason_to_fill_their_maker(tmp_path: Path) -> None:
+    """Seen on 2.3.1: "initialise c from the server with the most complete data", where only read-only r shows what it lost."""
+    ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
+    shown = f"description;adcsn-{LOST[0]};vucsn-{LOST[0]}: a\nmail;vucsn-{LOST[1][:16]}0001: a@example.com"
+    files = folder(20) | {"c5.replica.ldif": replica(65535, ruv, flags=0)}
+    for name in ("s1", "s2", "c5"):
+        files[f"{name}.entries.ldif"] = export(ruv, [entry("uid=u,ou=people", 17, *([shown] if name == "c5" else []))])
+    (hidden,) = of("OWN_CHANGES_HIDDEN", findings(tmp_path, files))
+    assert [fix["repair"] for fix in hidden["fix"]] == ["do what MISSED_CHANGE says of s1"]
+    assert "only entries of c5 show what they did" in hidden["fix"][0]["why"]
