@@ -128,13 +128,33 @@ def test_each_suffix_has_its_own_makers(tmp_path: Path) -> None:
 
 
 def test_equal_entries_show_nothing_of_changes_that_went_with_the_old_data(tmp_path: Path) -> None:
-    """The data of the maker were replaced since: that they are like the others', and changed later, is no trace of it."""
+    """The data of the maker were replaced since: that they are like the others' is no trace of what went, and a later change of
+    the entry may have replaced what it wrote, or not: so it is thrown away, and nothing tells whether anything is lacking."""
     ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
     for number, old in enumerate(("description: old\n", "")):
         shown = export(ruv, [entry("uid=u,ou=people", 1, f"{old}telephoneNumber;adcsn-{LATER};vucsn-{LATER}: 117")])
         files = folder(20) | {f"{name}.entries.ldif": shown for name in ("s1", "s2")}
-        (one,) = of("CHANGES_THROWN_AWAY", findings(tmp_path / str(number), files))
-        assert one["items"] == LOST
+        found = diagnose(case_of(tmp_path / str(number), files))
+        (one,) = of("CHANGES_THROWN_AWAY", found["findings"])
+        assert (one["items"], one["severity"]) == (LOST, "warning")
+        assert "later changes replaced values of their entries: perhaps what they wrote" in one["summary"]
+        assert not found["missing"]
+        assert {(row["server"], row["why"], row["count"]) for row in found["unknown"]} >= {
+            ("s1", "written_since", 2),
+            ("s2", "written_since", 2),
+        }
+
+
+def test_an_entry_that_nothing_changed_since_lacks_what_went_with_the_old_data(tmp_path: Path) -> None:
+    """Its values are older than the lost changes, or a later change only added one: nothing of them was replaced."""
+    ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
+    for number, mark in enumerate((f"adcsn-{csn(5, 1)};vucsn-{csn(5, 1)}", f"vucsn-{LATER}")):
+        shown = export(ruv, [entry("uid=u,ou=people", 1, f"telephoneNumber;{mark}: 117")])
+        files = folder(20) | {f"{name}.entries.ldif": shown for name in ("s1", "s2")}
+        found = diagnose(case_of(tmp_path / str(number), files))
+        (one,) = of("CHANGES_THROWN_AWAY", found["findings"])
+        assert (one["items"], one["severity"]) == (LOST, "error")
+        assert {row["position"] for row in found["missing"]} == {*LOST}
 
 
 def verdicts(folder_of: Path, files: dict[str, Any], position: str = LOST[0]) -> dict[str, tuple[str, str]]:
@@ -575,7 +595,7 @@ def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
     assert not of("CHANGES_THROWN_AWAY", found["findings"])
     assert {row["server"] for row in found["unknown"] if row["why"] == "made_again"} == {"s1", "s2"}
     assert {row["server"]: (row["count"], row["lost"]) for row in found["pending"]} == {"s2": (1, 0)}
-    assert situation_of(case)[0].verdicts.made_again == {(SUFFIX, one) for one in LOST}
+    assert situation_of(case)[0].verdicts.unsure == {(SUFFIX, one): "made_again" for one in LOST}
 
 
 def test_what_a_server_has_by_its_entries_is_not_taken_out_of_what_it_waits_for(tmp_path: Path) -> None:

@@ -44,8 +44,13 @@ GENERAL: Mapping[str, Code] = {
     ),
     "MISSED_CHANGE": Code("the vector covers changes that the server does not have", (WARNING, ERROR)),
     "CHANGES_THROWN_AWAY": Code(
-        "no collected server holds these changes any more: the data of the server that made them were replaced",
-        (ERROR,),
+        "no collected server holds these changes any more: the data of the server that made them were replaced; a warning where "
+        "later changes may have replaced all that they wrote",
+        (WARNING, ERROR),
+    ),
+    "PERHAPS_WRITTEN_OVER": Code(
+        "no log holds these changes any more, and later ones replaced values of the same entries: perhaps those that they wrote",
+        (INFO,),
     ),
     "ERRANT_CHANGE": Code(
         "one log alone has a change, and nothing tells whether the others should have it", (INFO, WARNING)

@@ -32,6 +32,7 @@ from workbench.diagnosing.unseen_suppliers import (
     supplier_not_collected,
     unseen_suppliers,
 )
+from workbench.diagnosing.unsure import perhaps_written_over
 from workbench.diagnosing.without_record import keeps_none
 from workbench.fleet.topology import Link, Replica, Row, Topology
 from workbench.model import (
@@ -526,6 +527,7 @@ DETECTORS: Detectors = {
     HOLES: (
         losses.missed_change,
         changes_thrown_away,
+        perhaps_written_over,
         entries_differ,
         losses.stranded_change,
         vector_ahead_of_log,

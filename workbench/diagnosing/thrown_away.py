@@ -68,7 +68,7 @@ def _thrown_away_of(situation: Situation, maker: Replica, origin: str) -> Iterat
         return
     lacking: dict[str, set[str]] = {}
     rows: dict[str, Row] = {}
-    for row in situation.verdicts.missing:
+    for row in (*situation.verdicts.missing, *situation.verdicts.written_over):
         if (row["suffix"], row["origin"]) == (maker.suffix, origin) and not row["held_by"]:
             lacking.setdefault(row["position"], set()).add(row["server"])
             rows.setdefault(row["position"], row)
@@ -175,7 +175,9 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
         name, count = one.maker.server, len(one.changes)
         them = "it" if count == 1 else "them"
         first = one.changes[0]["position"]
-        lacking = {row["server"] for row in situation.verdicts.missing if row["position"] == first}
+        over = situation.verdicts.written_over
+        unsure = len({row["position"] for row in over} & {row["position"] for row in one.changes})
+        lacking = {row["server"] for row in (*situation.verdicts.missing, *over) if row["position"] == first}
         lacking |= {
             row["server"]
             for row in situation.verdicts.pending
@@ -183,13 +185,15 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
         }
         missing = any(row["position"] == first for row in situation.verdicts.missing)
         told_in = "the list of missing changes" if missing else f"the access log of {name}"
+        told_in += f" or the access log of {name}" if missing and unsure else ""
         sure = lacking >= {x.server for x in situation.topology.replicas if x.suffix == one.maker.suffix} - {name}
         holds = "holds" if sure else "is known to hold"
         yield Finding(
             "CHANGES_THROWN_AWAY",
-            "error",
+            "error" if unsure < count else "warning",
             f"no collected server {holds} {cut}{counted(count)} of {name} any more, {one.changes[0]['position']} to "
-            f"{one.changes[-1]['position']}: {name} made {them} before {_replaced(one)} at {_time(one.reset.began)}",
+            f"{one.changes[-1]['position']}: {name} made {them} before {_replaced(one)} at "
+            f"{_time(one.reset.began)}{_written_over(unsure, count)}",
             server=name,
             origin=one.origin,
             suffix=one.maker.suffix,
@@ -206,6 +210,14 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
             ),
             root=f"no collected server {holds} {cut}{counted(count)} of {name} any more",
         )
+
+
+def _written_over(unsure: int, count: int) -> str:
+    if not unsure:
+        return ""
+    some = "its entry" if count == 1 else "their entries" if unsure == count else f"the entries of {unsure:,} of them"
+    wrote = "it" if count == 1 else "they" if unsure == count else "these"
+    return f"; later changes replaced values of {some}: perhaps what {wrote} wrote, so that nothing is lacking"
 
 
 def _replaced(one: ThrownAway) -> str:

@@ -22,7 +22,7 @@ from workbench.engine.positions import Positions
 from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica
-from workbench.rules.contents import CLEARED, name_of, plain_name
+from workbench.rules.contents import CLEARED, REMOVED, name_of, plain_name
 from workbench.rules.verdicts import LOG_REPLACED
 from workbench.systems import System
 
@@ -234,8 +234,27 @@ class Unlogged:
                     found.add(key)
         return found
 
-    def _marks(self, server: str, entries: set[str]) -> _Marks:
-        """Entry -> attribute that a client may change -> its latest change, and the latest that replaced all its values."""
+    def written_since(self, server: str, modified: Mapping[str, str]) -> set[str]:
+        """Those of some modifications (change -> name of its entry) behind which the entry shows values replaced or removed.
+
+        Which attributes these modifications wrote nothing tells: perhaps what was replaced.
+        """
+        bearing = self._bearing(server, {*modified.values()})
+        marks = self._marks(server, {entry for entry, _ in bearing.values()}, removed=True)
+        found: set[str] = set()
+        for key, name in modified.items():
+            entry, since = bearing.get(name, ("", None))
+            later = any(replaced > key for _, replaced in marks.get(entry, {}).values())
+            if later and (since or "") <= key:
+                found.add(key)
+        return found
+
+    def _marks(self, server: str, entries: set[str], removed: bool = False) -> _Marks:
+        """Entry -> attribute that a client may change -> its latest change, and the latest that replaced all its values.
+
+        removed  or that removed one of them
+        """
+        replacing = {CLEARED, REMOVED} if removed else {CLEARED}
         never = self.contents.proving.not_compared | {self.contents.proving.grave[0]}
         found: _Marks = {}
         wanted = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("attribute").is_valid()
@@ -244,7 +263,7 @@ class Unlogged:
             if plain_name(attribute) in never or not row["position"] or row["state"] == "tombstone":
                 continue
             position = self._system.change_of(row["position"])
-            cleared = position if self.contents.proving.marks.get(row["mark"] or "") == CLEARED else ""
+            cleared = position if self.contents.proving.marks.get(row["mark"] or "") in replacing else ""
             last, replaced = found.setdefault(row["entry"], {}).get(attribute, ("", ""))
             found[row["entry"]][attribute] = max(last, position), max(replaced, cleared)
         return found

@@ -39,7 +39,9 @@ class Verdicts:
     reach    (server, suffix) -> those marks behind which nothing can have been trimmed since
     kept     (server, suffix, origin) of origins that were cleaned away from the vector of the server -> the stretches that it has
     remembers  (server, suffix) -> the origins that the server cleaned and drops until it is restarted -> since when
-    made_again  (suffix, position) of lost changes that were made again since, as far as anybody can tell
+    written_over  rows of missing changes that no log holds, and behind which values of their entries were replaced: perhaps what
+             they wrote, so that they count as unknown
+    unsure   (suffix, position) of lost changes of which nothing tells whether anything of them is lacking -> why
     fates    suffix -> changes of entries that not every server has, of servers that keep no log
     streams  the logs held against each other, where servers replicate a stream of transactions
     tiers    the trees, where nodes pull a physical log from each other
@@ -51,6 +53,7 @@ class Verdicts:
     unknown: list[dict[str, Any]] = field(default_factory=list)
     errant: list[dict[str, Any]] = field(default_factory=list)
     lost: list[dict[str, Any]] = field(default_factory=list)
+    written_over: list[dict[str, Any]] = field(default_factory=list)
     made_twice: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
@@ -60,7 +63,7 @@ class Verdicts:
     reach: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
     kept: dict[tuple[str, str | None, str], tuple[Stretch, ...]] = field(default_factory=dict)
     remembers: dict[tuple[str, str | None], dict[str, Dropping]] = field(default_factory=dict)
-    made_again: set[tuple[str | None, str]] = field(default_factory=set)
+    unsure: dict[tuple[str | None, str], str] = field(default_factory=dict)
     fates: dict[str | None, list[Fate]] = field(default_factory=dict)
     streams: Streams | None = None
     tiers: Tiers | None = None

@@ -26,12 +26,12 @@ from workbench.diagnosing.deleted_since import note_deleted_since
 from workbench.diagnosing.kept_of_cleaned import as_elsewhere
 from workbench.diagnosing.left_in_logs import note_left_in_logs
 from workbench.diagnosing.lost_on_the_way import note_lost
-from workbench.diagnosing.made_again import note_made_again, softened
 from workbench.diagnosing.not_added import logged_and_nowhere, not_added
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
 from workbench.diagnosing.removed_nothing import note_removed_nothing, with_removed_nothing
 from workbench.diagnosing.repeated_deletions import note_repeats
 from workbench.diagnosing.resets import resets_of
+from workbench.diagnosing.unsure import note_unsure, softened
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.waiting import Holder, Waiting, would_send
 from workbench.diagnosing.without_effect import note_without_effect, with_those_without_effect
@@ -88,12 +88,12 @@ def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], posi
         whole = _Suffix(case, shown, alike, logs, [], 0, Verdicts())
         if whole.names_it(position):
 
-            def made_again(alike: Comparable = alike) -> set[tuple[str | None, str]]:
+            def unsure(alike: Comparable = alike) -> dict[tuple[str | None, str], str]:
                 judging = _Suffix(case, shown, alike, logs, [], LIMIT, Verdicts())
                 judging.judge()
-                return judging.found.made_again
+                return judging.found.unsure
 
-            found += softened(whole.evidence, position, whole.verdicts_on, whole.servers, made_again)
+            found += softened(whole.evidence, position, whole.verdicts_on, whole.servers, unsure)
     return found
 
 
@@ -243,7 +243,7 @@ class _Suffix:
         note_without_effect(self.found, self.evidence, self.servers, self.books, self._has)
         for note in (note_removed_nothing, note_deleted_since, note_repeats):
             note(self.found, self.evidence, self.servers, self.books)
-        note_made_again(self.found, self.evidence, self.servers, self.known, waiting)
+        note_unsure(self.found, self.contents, self.servers, self.known, waiting)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:

@@ -201,7 +201,7 @@ class _FromLogs(_Filling):
         single: dict[str, set[Pair]] = {}
         for lot in self.lots:
             single.setdefault(lot.origin, set()).add(self._place(lot.first))
-        for suffix, position in self.situation.verdicts.made_again:
+        for suffix, position in self.situation.verdicts.unsure:
             if suffix == self.suffix and (key := self.system.typed(position)):
                 single.setdefault(self.system.origin_of(key), set()).add(self._place(key))
         for origin in self.known.names:

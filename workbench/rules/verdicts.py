@@ -129,6 +129,7 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     NOTHING_THERE: "it refused the change, for it does not have what that removes: nothing is lacking",
     "superseded": "its entries carry later changes of the same attributes",
     "made_again": "no log holds it, and the same operation on the same entry was done again later: it may have done the same",
+    "written_since": "no log holds it, and later changes replaced values of the same entry: perhaps those that it wrote",
     "deleted_since": "it does not have the change, and its entry was deleted later wherever the change was: nothing is lacking",
     "gone_already": "it does not have the change, and another deletion took the entry of that name: nothing is lacking",
     "renamed_since": "it does not have the change, and has the same renaming of its entry: nothing is lacking",

@@ -1,13 +1,16 @@
-"""Lost changes that were made again since, as a repair advises: nothing tells whether they did the same.
+"""Lost changes of which nothing tells whether anything of them is lacking: they were made again since, or written over.
 
 b made 79 changes that no other server has, and was initialised; somebody writes what was saved of them on a
     no log holds the 79, and the access log of a shows the same operations on the same entries, later     they are not MISSING
+
+b modified an entry, and its old data came back; only its access log names the change
+    the entry shows that later changes replaced values of it: perhaps those                               it is not MISSING
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,30 +21,37 @@ from workbench.diagnosing.data_sources import names_of
 from workbench.diagnosing.deleted_since import without_entry
 from workbench.diagnosing.lost_on_the_way import MOST
 from workbench.diagnosing.repeated_deletions import with_repeats
+from workbench.diagnosing.thrown_away import named_in
+from workbench.diagnosing.unlogged import Unlogged
 from workbench.engine.known import Known, Span
 from workbench.engine.positions import of_keys
+from workbench.model import ITEMS_SHOWN, Finding, counted, step
+from workbench.rules.contents import name_of
 from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
 
 if TYPE_CHECKING:
+    from workbench.diagnosing.contents import Contents
     from workbench.diagnosing.data_sources import JudgedServer
+    from workbench.diagnosing.situation import Situation
     from workbench.diagnosing.verdict_rows import Verdicts
     from workbench.diagnosing.waiting import Waiting
     from workbench.fleet.told import Evidence
     from workbench.model import System
 
-MADE_AGAIN = "made_again"
-"""Why it is not known whether such a change is lacking."""
+MADE_AGAIN, WRITTEN_SINCE = "made_again", "written_since"
+"""Why it is not known whether anything of such a change is lacking."""
 
 _COLUMNS = ("position", "operation", "target")
 
 
-def note_made_again(
-    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known, waits: Waiting
+def note_unsure(
+    found: Verdicts, contents: Contents, servers: Sequence[JudgedServer], known: Known, waits: Waiting
 ) -> None:
     """Move such changes of these servers from what is missing, or waits, to what is unknown.
 
     Where the list of missing changes was cut, everything stays as it is.
     """
+    evidence = contents.evidence
     if "missing" in found.cut():
         return
     names = names_of(servers)
@@ -65,24 +75,50 @@ def note_made_again(
     ]
     lost = {row["position"]: (row["operation"], row["target"]) for row in gone}
     again = _again(evidence, lost, _with_data(servers)) if gone else set()
-    stretches: dict[tuple[str, str], list[str]] = {}
+    unsure = dict.fromkeys(_written_since(contents, [row for row in missing if not row["held_by"]]), WRITTEN_SINCE)
+    unsure |= dict.fromkeys(again, MADE_AGAIN)
+    stretches: dict[tuple[str, str, str], list[str]] = {}
     for row in gone:
-        if row["position"] in again:
-            stretches.setdefault((row["server"], row["origin"]), []).append(row["position"])
-    moved = {id(row) for row in gone if row["position"] in again}
+        if why := unsure.get(row["position"]):
+            stretches.setdefault((row["server"], row["origin"], why), []).append(row["position"])
+    moved = {id(row) for row in gone if row["position"] in unsure}
     for number, rows in waiting.items():
         _take_out(found.pending[number], {row["position"] for row in rows if id(row) in moved}, evidence, known, waits)
     found.pending[:] = [row for row in found.pending if row["count"]]
-    found.lost[:] = [row for row in found.lost if row["position"] not in again or row["suffix"] != evidence.suffix]
-    found.made_again |= {(evidence.suffix, position) for position in again}
+    found.lost[:] = [row for row in found.lost if row["position"] not in unsure or row["suffix"] != evidence.suffix]
+    found.unsure |= {(evidence.suffix, position): why for position, why in unsure.items()}
     found.totals["missing"] -= sum(id(row) in moved for row in missing)
+    found.written_over += [row for row in missing if unsure.get(row["position"]) == WRITTEN_SINCE and id(row) in moved]
     found.missing[:] = [row for row in found.missing if id(row) not in moved]
     found.totals["unknown"] += len(stretches)
     found.unknown += [
-        {"server": server, "suffix": evidence.suffix, "origin": origin, "count": len(some), "why": MADE_AGAIN}
+        {"server": server, "suffix": evidence.suffix, "origin": origin, "count": len(some), "why": why}
         | {"from": min(some), "to": max(some)}
-        for (server, origin), some in stretches.items()
+        for (server, origin, why), some in stretches.items()
     ]
+
+
+def _written_since(contents: Contents, missing: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Those of some missing changes that no log holds, and behind which values of their entry were replaced or removed.
+
+    On each server that lacks them and whose entries were collected.
+    """
+    system, unlogged = contents.evidence.system, Unlogged(contents)
+    lacking: dict[str, dict[str, str]] = {}
+    for row in missing:
+        if (
+            row["operation"] == "modify"
+            and row["server"] in contents.exports
+            and (key := system.typed(row["position"]))
+        ):
+            lacking.setdefault(row["server"], {})[key] = name_of(row["target"])
+    written = {server: unlogged.written_since(server, modified) for server, modified in lacking.items()}
+    found = set().union(*written.values())
+    return {
+        system.show(key)
+        for key in found
+        if all(key in written[server] for server, modified in lacking.items() if key in modified)
+    }
 
 
 def _waiting(
@@ -133,12 +169,12 @@ def softened(
     position: str,
     judge: Callable[[str], Mapping[str, Verdict]],
     servers: Sequence[JudgedServer],
-    made_again: Callable[[], Collection[tuple[str | None, str]]],
+    unsure: Callable[[], Mapping[tuple[str | None, str], str]],
 ) -> list[Verdict]:
-    """The verdicts of all servers on one change, with those that it is missing as unknown where it was made again.
+    """The verdicts of all servers on one change, with those that it is missing as unknown where nothing tells of it.
 
-    judge       the verdict of each server on a change, by what logs and entries tell of that one alone
-    made_again  suffix and position of all changes that were: takes long
+    judge   the verdict of each server on a change, by what logs and entries tell of that one alone
+    unsure  suffix and position of all changes of which nothing tells, and why: takes long
     """
     system, by_server = evidence.system, judge(position)
     told = [by_server[one.replica.server] for one in servers]
@@ -148,12 +184,11 @@ def softened(
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})
     what, target = about.get("operation"), about.get("target")
     shown = system.show(position)
-    again = bool(what and target and _again(evidence, {shown: (what, target)}, {}))
-    again = again or (what == "modify" and (evidence.suffix, shown) in made_again())
+    why = MADE_AGAIN if what and target and _again(evidence, {shown: (what, target)}, {}) else ""
+    if not why and what == "modify":
+        why = unsure().get((evidence.suffix, shown), "")
     return [
-        one._replace(verdict=UNKNOWN, rule=MADE_AGAIN, says=SAYS[MADE_AGAIN])
-        if again and one.verdict == MISSING
-        else one
+        one._replace(verdict=UNKNOWN, rule=why, says=SAYS[why]) if why and one.verdict == MISSING else one
         for one in told
     ]
 
@@ -221,3 +256,32 @@ def _again(
             others = (position for position in mine if lost[position][0] == "modify")
             again |= {one for one in others if latest.get(("modify", lost[one][1].lower()), "") >= since}
     return again
+
+
+def perhaps_written_over(situation: Situation) -> Iterator[Finding]:
+    """Lost changes behind which values of their entries were replaced, where nothing tells what took them away."""
+    gone = named_in(situation.thrown_away)
+    changes: dict[tuple[str | None, str], set[str]] = {}
+    for row in situation.verdicts.written_over:
+        if (row["suffix"], row["position"]) not in gone:
+            changes.setdefault((row["suffix"], row["origin"]), set()).add(row["position"])
+    for (suffix, origin), some in changes.items():
+        count, items = counted(len(some)), sorted(some)
+        yield Finding(
+            "PERHAPS_WRITTEN_OVER",
+            "info",
+            f"only logs of operations name {count} of origin {origin} any more, {items[0]} to {items[-1]}, and later ones "
+            f"replaced values of the same {'entry' if len(some) == 1 else 'entries'}: whether anything of "
+            f"{'it' if len(some) == 1 else 'them'} is lacking, nothing tells",
+            origin=origin,
+            suffix=suffix,
+            items=tuple(items[:ITEMS_SHOWN]),
+            fix=(
+                step(
+                    "look them up (`workbench explain POSITION`), and ask whoever made them whether the entries are as they were "
+                    "meant to be",
+                    "the logs that name them do not show which attributes they wrote",
+                    "a log or changelog that was collected earlier may show it: load it into the same case",
+                ),
+            ),
+        )
