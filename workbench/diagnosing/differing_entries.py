@@ -132,7 +132,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         root=root,
         fix=(restart_first(server),)
         if twice
-        else _after_cleaning(server, write, others, refill)
+        else _after_cleaning(server, write, feeder, others, refill)
         if cleaned
         else (_named_again(situation, contents.suffix, server, unnamed),)
         if unnamed
@@ -190,7 +190,7 @@ def _cleaned(contents: Contents, server: str, unnamed: Sequence[str]) -> dict[st
 
 
 def _after_cleaning(
-    server: str, write: str, others: Sequence[str], refill: str
+    server: str, write: str, feeder: str, others: Sequence[str], refill: str
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """What brings a server what others show of an origin that it cleaned."""
     return (
@@ -199,7 +199,7 @@ def _after_cleaning(
             "before that it drops what comes of an origin that it cleaned",
         ),
         step(
-            write,
+            f"{write}, or {refill} {server} from {feeder}" if feeder else write,
             "no session sends changes of an origin that was cleaned",
             f"do not {refill} {listed(others)} before that: what only {listed(others)} {'has' if len(others) == 1 else 'have'} "
             "would go",
@@ -236,7 +236,9 @@ def _again(
     writer: str,
     shows: str,
 ) -> str:
-    """What brings entries once more to a server, and takes from it what others have deleted: values alone move no entry.
+    """What brings entries once more to a server, and takes from it what others have deleted.
+
+    Values alone move no entry, and a server refuses what is written to an entry that it does not have.
 
     writer  who has the right data and takes writes; empty: all that have it (`shows` is one of them) are read-only
     """
@@ -251,9 +253,21 @@ def _again(
     on = server if writes else "a supplier that still has them"
     if kinds == {_LEFT}:
         return f"delete these entries on {on} if they are meant to be gone"
-    also = ", and rename those of another name away and back," if _NAME in kinds else ""
+    done = []
+    if _MISSING in kinds:
+        again = "save those entries that are missing, delete them and add them again"
+        done.append(again if writer else f"add those entries that are missing{as_shown.rstrip(',')}")
+    if kinds - {_MISSING, _NAME, _LEFT}:
+        these = "those that have other values" if _MISSING in kinds else "these entries"
+        done.append(f"write the values of {these}{as_shown} once more")
+    if _NAME in kinds:
+        done.append("rename those of another name away and back")
     left = f"; on {on}, delete those that are meant to be gone" if _LEFT in kinds else ""
-    return f"write the values of these entries{as_shown} once more{also} on {at}{left}"
+    return (
+        f"on {at}, {listed(done, most=len(done))}{left}"
+        if done[1:] or _MISSING in kinds
+        else f"{done[0]} on {at}{left}"
+    )
 
 
 def _open(situation: Situation, contents: Contents, differences: Sequence[Difference]) -> Finding:

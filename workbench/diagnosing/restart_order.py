@@ -58,7 +58,7 @@ def asked_first(situation: Situation, server: str, suffix: str | None) -> Mappin
     case, shown, code = situation.case, situation.topology, situation.topology.proving.cleaned
     alike = [one for one in shown.replicas if one.suffix == suffix]
     elsewhere = {origin for one in shown.replicas if one.suffix != suffix for origin in one.vector}
-    was = {origin for name, origin in former_makers(case, shown, suffix) if name == server} - elsewhere
+    was = {origin for name, origin in former_makers(case, shown, suffix, by_links=True) if name == server} - elsewhere
     where = (pc.field("code") == code) & pc.field("origin").isin(pa.array(sorted(was), pa.string()))
     cleaned = sorted(
         one.server

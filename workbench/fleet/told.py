@@ -343,11 +343,16 @@ def readings_began(case: Case, shown: Topology) -> dict[str, datetime]:
 _TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}
 
 
-def former_makers(case: Case, shown: Topology, suffix: str | None) -> frozenset[tuple[str, str]]:
+def former_makers(
+    case: Case, shown: Topology, suffix: str | None, by_links: bool = False
+) -> frozenset[tuple[str, str]]:
     """(server, origin) of origins that no server has now, and at whose address, by any vector, a collected server listens.
 
     So it is where a supplier was made a hub or a read-only consumer: it made these changes, and has them, whatever it claims.
+
+    by_links  also by what links remember of the vectors of their consumers, after servers have cleaned an origin from their own
     """
+    kinds = ("server", "link") if by_links else ("server",)
     at: dict[str, set[str]] = {}
     for one in case.inputs:
         for address in one.facts.get("addresses", {}) if one.snapshot == shown.snapshot else ():
@@ -356,7 +361,7 @@ def former_makers(case: Case, shown: Topology, suffix: str | None) -> frozenset[
     found = set()
     for row in case.arrow("vectors").to_pylist() if at else ():
         servers = at.get((row["url"] or "").partition("://")[2].strip("/").lower(), set())
-        known = row["kind"] == "server" and row["suffix"] in (None, suffix) and row["origin"] not in taken
+        known = row["kind"] in kinds and row["suffix"] in (None, suffix) and row["origin"] not in taken
         if known and len(servers) == 1:  # servers that all call themselves localhost tell nothing
             found.add((*servers, row["origin"]))
     return frozenset(found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
 from workbench.systems.ds389.logged.closed_links import agreement_shown
+from workbench.systems.ds389.logged.link_fixes import address_words, host_damaged
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -136,10 +137,14 @@ def _address(
         if statuses.get((link.supplier, suffix, link.name), {}).get("transport") == transport
     )
     at = next(filter(None, alike), "")
-    host, _, port = at.rpartition(":")
-    words = ("repl-agmt", "set", "--suffix", suffix or "", "--host", host or "HOST", "--port", port or "PORT", name)
+    now = next(
+        (one.address or "" for one in links if (one.supplier, one.suffix, one.name) == (supplier, suffix, name)), ""
+    )
+    where = address_words(now, at) if at else ["--host", "HOST", "--port", "PORT"]
+    words = ("repl-agmt", "set", "--suffix", suffix or "", *where, name)
+    again = f"; then {host_damaged(supplier)}" if "--host" in where else ""
     return step(
-        f"correct the address of {name}, on {supplier}: `dsconf INSTANCE {shlex.join(words)}`",
+        f"correct the address of {name}, on {supplier}: `dsconf INSTANCE {shlex.join(words)}`{again}",
         f"{why}, and {other} gets nothing from {supplier} itself now",
         f"if that is so on purpose, {otherwise} {name}",
     )

@@ -352,6 +352,17 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
     )
 
 
+def address_words(old: str, new: str) -> list[str]:
+    """The options that lead an agreement to another address: only the part that is not right already."""
+    (old_host, _, old_port), (host, _, port) = old.rpartition(":"), new.rpartition(":")
+    return [*(("--host", host) if host != old_host else ()), *(("--port", port) if port != old_port else ())]
+
+
+def host_damaged(supplier: str) -> str:
+    """What a new host of an agreement needs."""
+    return f"restart {supplier}: 2.3.1 was seen to use a damaged name after its host was changed"
+
+
 def _address(link: Agreement) -> tuple[Fix, ...]:
     if link.elsewhere:
         all_again = run(link.consumer, "config", "delete", "nsslapd-listenhost")
@@ -360,15 +371,13 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
                 f"let {link.consumer} listen on all its addresses again, {all_again}, and restart it; or lead the agreement to "
                 f"the one that it listens at, {_set(link, '--host', link.elsewhere)}",
                 f"{link.consumer} takes plain connections at {link.elsewhere} alone",
-                "find out first why it was told to",
+                f"find out first why it was told to; a new host needs a restart: {host_damaged(link.supplier)}",
             ),
             start_again(link),
         )
-    host, _, port = (link.meant or "").rpartition(":")
     if link.meant:
-        old_host, _, old_port = link.address.rpartition(":")
-        words = [*(("--host", host) if host != old_host else ()), *(("--port", port) if port != old_port else ())]
-        again = f", and restart {link.supplier}: 2.3.1 was seen to use a damaged name after its host was changed"
+        words = address_words(link.address, link.meant)
+        again = f", and {host_damaged(link.supplier)}"
         return (
             step(
                 f"correct the address of the agreement, {_set(link, *words)}",
@@ -398,6 +407,7 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
             f"see that {link.consumer} runs, and that {link.supplier} reaches {link.address}; if the address is wrong, "
             + _set(link, "--host", "HOST", "--port", "PORT"),
             "no session begins before a connection is made",
+            f"give only what is wrong; after another host {host_damaged(link.supplier)}",
         ),
         start_again(link),
     )
