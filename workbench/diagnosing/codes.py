@@ -32,7 +32,7 @@ GENERAL: Mapping[str, Code] = {
         (INFO, WARNING, ERROR),
     ),
     "ROLLED_BACK": Code(
-        "others hold a change of this server's own origin above all that it knows of itself: restored from an older state",
+        "others hold a change of this server's own origin above all that it knows of itself: its data is of an older state",
         (WARNING, ERROR),
     ),
     "OWN_CHANGES_HIDDEN": Code(

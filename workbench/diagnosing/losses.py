@@ -96,11 +96,13 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         if not (had > own or _lived_on(situation, one, top, newest.get(one.server))) or _of_two(situation, one):
             continue
         show = situation.topology.system.show
+        replaced = "" if situation.topology.pulling else replaced_after(situation, one.server, one.suffix, [top])
+        why = f"{replaced}, and these data lack them" if replaced else "it was restored from an older state"
         yield Finding(
             "ROLLED_BACK",
             "error",
             f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
-            f"it was restored from an older state{_refuses(situation, one)}",
+            f"{why}{_refuses(situation, one)}",
             server=one.server,
             origin=one.origin,
             suffix=one.suffix,
@@ -112,7 +114,8 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
             fix=(_given_back(situation, one),),
             root=""
             if situation.topology.pulling
-            else f"own changes are gone on {one.server}, which was restored from an older state",
+            else f"own changes are gone on {one.server}"
+            + (f": {replaced}, without them" if replaced else ", which was restored from an older state"),
         )
 
 

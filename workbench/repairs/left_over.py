@@ -20,7 +20,7 @@ from workbench.fleet.topology import Topology
 from workbench.model import Finding, counted, listed
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
 from workbench.repairs.cut_off import cut_off
-from workbench.repairs.plans import DEAD, HIDDEN, IF_BEHIND, MISSED, PENDING, Course, Need, Step
+from workbench.repairs.plans import DEAD, HIDDEN, IF_BEHIND, MISSED, PENDING, ROLLED_BACK, Course, Need, Step
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER
 from workbench.rules.link_failures import REFUSED
 from workbench.rules.mending import Model
@@ -310,9 +310,11 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     level = bool(rows) and not any(row["missing"] or row["pending"] for _, row in rows)
     if one.code in (MISSED, HIDDEN, PENDING, CANNOT_SERVE):
         return level
+    mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
+    if one.code == ROLLED_BACK:
+        return level and any(before["missing"] or before["pending"] for _, before in mine)
     if one.code in WAITING_FOR:
         # What waited there arrives, so a session begins again, whatever was missing there for good before.
-        mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
         hidden = any(after["missing"] > before["missing"] for after, before in mine)
         waited = any(before["pending"] for _, before in mine)
         return bool(taken.chosen) and waited and not hidden and not any(row["pending"] for _, row in rows)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
+from workbench.systems.ds389.logged.agreement_addresses import address_words, host_damaged
 from workbench.systems.ds389.logged.closed_links import agreement_shown
-from workbench.systems.ds389.logged.link_fixes import address_words, host_damaged
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation

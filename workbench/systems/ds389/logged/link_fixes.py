@@ -27,6 +27,7 @@ from workbench.rules.link_failures import (
     UNREACHABLE,
     WRONG_SUFFIX,
 )
+from workbench.systems.ds389.logged.agreement_addresses import address_words, host_damaged, not_prepared
 from workbench.systems.ds389.logged.change_fixes import (
     make_room,
     run,
@@ -78,6 +79,7 @@ class Agreement:
     not_first   the supplier's own element does not stand first in its RUV, and the consumer takes it for itself
     was         the replica ID with which that hub made changes once; empty: none is known
     consumer_writes  the consumer makes changes itself
+    unprepared  the supplier could not prepare a connection
     """
 
     name: str
@@ -115,6 +117,7 @@ class Agreement:
     not_first: bool = False
     was: str = ""
     refills: bool = False
+    unprepared: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -146,6 +149,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         return own_element_first(link, start_again(link))
     if link.reads_only:
         return _of_consumer(link)
+    if link.unprepared:
+        return (not_prepared(link.supplier),)
     if link.refused is not None and reason == REFUSED:
         return _refused_change(link)
     if link.plain and reason == TLS:
@@ -350,17 +355,6 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
             "do not switch the check of certificates off: whoever answers at that address would be sent all changes",
         ),
     )
-
-
-def address_words(old: str, new: str) -> list[str]:
-    """The options that lead an agreement to another address: only the part that is not right already."""
-    (old_host, _, old_port), (host, _, port) = old.rpartition(":"), new.rpartition(":")
-    return [*(("--host", host) if host != old_host else ()), *(("--port", port) if port != old_port else ())]
-
-
-def host_damaged(supplier: str) -> str:
-    """What a new host of an agreement needs."""
-    return f"restart {supplier}: 2.3.1 was seen to use a damaged name after its host was changed"
 
 
 def _address(link: Agreement) -> tuple[Fix, ...]:

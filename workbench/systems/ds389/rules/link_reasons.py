@@ -84,10 +84,12 @@ _LOGIN = {
     32: "no such account",
     7: "login method not supported",
     8: "strong authentication required",
-    -2: "the login could not be prepared",
     -6: "unknown login method",
     50: "insufficient access",
 }
+_LOCAL = -2
+NOT_PREPARED = "the connection could not be prepared"
+"""In a few words: the supplier failed before it sent anything."""
 _SESSION: Mapping[int, tuple[str, str, str]] = {
     1: (BUSY, "another supplier has the consumer", "consumer busy"),
     3: (PERMISSION, "the consumer does not allow the supplier's login to send changes", "no permission"),
@@ -202,6 +204,10 @@ def _of_connection(code: int, transport: str | None) -> Cause:
         return Cause(TLS, code, f"the consumer does not offer StartTLS: {words}", NO_TLS)
     if code in (-11, 91) and encrypted(transport):
         return Cause(TLS, code, f"the encrypted connection was not established: {words}", "TLS fails")
+    if code == _LOCAL:
+        return Cause(
+            UNKNOWN, code, f"the supplier could not prepare the connection or its login: {words}", NOT_PREPARED
+        )
     if code in _NO_CONNECTION:
         return Cause(UNREACHABLE, code, f"no connection to the consumer: {words}", RESULTS.get(code, "unreachable"))
     if code in _LOGIN:
