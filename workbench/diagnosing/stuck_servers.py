@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.former_suppliers import unsent_of
 from workbench.diagnosing.only_holders import (
     keep_only_holder,
     keeps_log,
@@ -74,6 +75,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 *([_read_first(situation, unread, one.suffix)] if unread else []),
                 *(_entries_first(situation, one, name, open_[name]) for name in doubted[:1]),
                 *([behind] if behind else []),
+                *([unsent] if (unsent := _unsent_first(situation, one)) and not again else []),
                 again
                 or _filled_by_nobody(situation, one)
                 or (_compared_first(one, off) if off and not best else None)
@@ -163,6 +165,26 @@ def _source_behind(situation: Situation, one: Replica, source: str) -> Mapping[s
     return step(
         f"first let {source} get the {counted(count)} that it waits for: see PENDING_CHANGES of {source}",
         f"{one.server} has them, and loses them if it is filled from {source} before",
+    )
+
+
+def _unsent_first(situation: Situation, one: Replica) -> Mapping[str, Any] | None:
+    """What comes before a server is filled that made changes which nobody else has, as an origin that it is no more."""
+    origins, typed = unsent_of(situation, one.server, one.suffix), situation.topology.system.typed
+    others = [other for other in situation.topology.replicas if other.suffix == one.suffix and other is not one]
+    rows = [
+        row
+        for row in situation.verdicts.pending
+        if row["suffix"] == one.suffix and row["server"] != one.server and row["origin"] in origins
+        if not any(other.top(row["origin"]) >= (typed(row["first"]) or "") for other in others)
+    ]
+    if not rows:
+        return None
+    waiting = sorted({row["server"] for row in rows})
+    return step(
+        f"first do what PENDING_CHANGES says of {listed(waiting)}",
+        f"{one.server} made what {listed(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for, as origin "
+        f"{listed(sorted({row['origin'] for row in rows}))} that it had before: filled before that, it loses what only it has",
     )
 
 
