@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import findings, listening, of, plain_line, stamp, status, with_status
+from detector_samples import findings, listening, of, plain_line, stamp, status, with_status, zulu
 from entry_samples import answered, entry, export
 from link_samples import NO_CONNECTION, not_connected
 from link_samples import mesh as failing_mesh
@@ -101,7 +101,7 @@ def test_changes_that_logs_show_of_a_cleaned_replica_id_are_lost_to_who_lacked_t
     for name, seconds in (("s1", (5, had)), ("s3", (5, 20))):
         files[f"{name}.access.log"] = "".join(
             answered(at, "uid=u", csn(at, 7), replicated=True) for at in dict.fromkeys(seconds)
-        )
+        ) + answered(40, "uid=u", csn(40, 1))
     found = diagnose(case_of(tmp_path, files))
     losses = of("CLEAN_FORCED_LOSS", found["findings"])
     assert [one["items"] for one in losses] == [[csn(5, 7), csn(20, 7)]] * lost
@@ -109,6 +109,48 @@ def test_changes_that_logs_show_of_a_cleaned_replica_id_are_lost_to_who_lacked_t
         assert "while s1 had its changes up to" in losses[0]["summary"] and "and s3 up to" in losses[0]["summary"]
         assert "as the entries of s3 show them" in losses[0]["fix"][0]["repair"]
         assert headline(found).startswith("Replica ID 7 was cleaned while s1 lacked changes of it; ")
+
+
+def cleaned_beside_s3(**more: str) -> dict[str, Any]:
+    """s1 cleaned replica ID 7 at 30, and its log ends with the change of 5; s3 applied the one of 20, too, and is down."""
+    done = plain_line(30, "CleanAllRUV Task (rid 7): Successfully cleaned rid(7)")
+    files: dict[str, Any] = equal_servers() | {"s1.errors.log": done, "s3.DOWN": ""}
+    logs = {"s1": [(5, 7), (40, 1)], "s3": [(5, 7), (20, 7)]}
+    for name, applied in logs.items():
+        lines = (answered(at, "uid=u", csn(at, rid), replicated=True) for at, rid in applied)
+        files[f"{name}.access.log"] = "".join(lines)
+    return files | more
+
+
+@pytest.mark.parametrize("gone", ["nothing", "the end of the log", "what the holder had"])
+def test_silence_of_a_log_that_ends_before_a_cleaning_proves_no_loss(gone: str, tmp_path: Path) -> None:
+    """Nor does an answer of before a filling prove that the server still has the change."""
+    files = cleaned_beside_s3()
+    if gone == "the end of the log":
+        files["s1.access.log"] = answered(5, "uid=u", csn(5, 7), replicated=True)
+    if gone == "what the holder had":
+        begun = f"nsds5replicaLastInitStart: {zulu(25)}\nnsds5replicaLastInitEnd: {zulu(26)}\n"
+        files["s1.agreements.ldif"] += agreement("s1-to-s3", 38903).rstrip("\n") + f"\n{begun}\n"
+        del files["s3.DOWN"]
+        files |= listening("s3") | {"s3.replica.ldif": replica(65535, elements(claims(r1=(0, 9), r2=(1, 2))), flags=0)}
+    losses = of("CLEAN_FORCED_LOSS", findings(tmp_path, files))
+    assert bool(losses) is (gone == "nothing")
+
+
+def test_entries_decide_whether_anything_is_lost_by_a_cleaning(tmp_path: Path) -> None:
+    ruv, anna = elements(claims(r1=(0, 9), r2=(1, 2))), entry("uid=anna", 1)
+    new = entry("uid=new", 5).replace(csn(1, 1), csn(20, 7))
+    for number, mine in enumerate(([anna], [anna, new])):
+        shown = {"s1.entries.ldif": export(ruv, mine), "s3.entries.ldif": export(ruv, [anna, new])}
+        files = cleaned_beside_s3(**shown)
+        del files["s3.DOWN"]
+        files["s3.replica.ldif"] = replica(65535, ruv, flags=0)
+        found = findings(tmp_path / str(number), files)
+        losses = of("CLEAN_FORCED_LOSS", found)
+        assert [one["server"] for one in losses] == ["s1"] * (not number)
+        if losses:
+            assert losses[0]["fix"][0]["repair"] == "do what ENTRIES_DIFFER says of s1"
+            assert [one["server"] for one in of("ENTRIES_DIFFER", found)] == ["s1"]
 
 
 @pytest.mark.parametrize("rid", [3, 7])

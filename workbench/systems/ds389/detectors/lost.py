@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from workbench.diagnosing.repair_sources import sources_that_fill
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
+from workbench.systems import format_with
 from workbench.systems.ds389.logged.refusals import said_at
 from workbench.systems.ds389.rules.ldap_results import in_words
 
@@ -121,8 +122,13 @@ def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
         if not any(one.suffix == suffix and one.claims for one in situation.topology.replicas):
             continue
         top = max(known.values())
-        behind = [server for server, position in sorted(known.items()) if position < top and (server, suffix) in there]
         holders = sorted(server for server, position in known.items() if position == top)
+        unlike = {server: _unlike(situation, server, suffix, holders) for server in known}
+        behind = [
+            server
+            for server, position in sorted(known.items())
+            if position < top and (server, suffix) in there and unlike[server] is not False
+        ]
         for server in behind:
             known_now = [name for name in holders if (name, suffix) in there]
             sources = sources_that_fill(situation, known_now, server, suffix)
@@ -140,6 +146,11 @@ def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
                 root=f"replica ID {origin} was cleaned while {listed(behind)} lacked changes of it",
                 fix=(
                     step(
+                        f"do what ENTRIES_DIFFER says of {server}",
+                        "it names what the lost changes made, and what has to be saved first",
+                    )
+                    if unlike[server]
+                    else step(
                         f"{again}, or initialise {server} from {listed(sources, 'or')}"
                         if sources
                         else f"{again} on a supplier, as the entries of {listed(holders)} show them",
@@ -150,6 +161,17 @@ def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _unlike(situation: Situation, server: str, suffix: str | None, holders: Collection[str]) -> bool | None:
+    """True if the entries of the server differ from those of others, as ENTRIES_DIFFER says; None: nothing tells.
+
+    Nothing does where no holder of the changes is among those whose entries were collected.
+    """
+    for contents in situation.verdicts.contents:
+        if contents.suffix == suffix and server in contents.exports and not contents.exports.keys().isdisjoint(holders):
+            return any(server in one.servers for one in contents.differences)
+    return None
 
 
 def _had_by_logs(situation: Situation) -> dict[tuple[str | None, str], dict[str, str]]:
@@ -178,14 +200,33 @@ def _had_by_logs(situation: Situation) -> dict[tuple[str | None, str], dict[str,
             for row in pa.table(batch).group_by("origin").aggregate([("position", "max")]).to_pylist():
                 mine = had.setdefault(row["origin"], {})
                 mine[server] = max(row["position_max"], mine.get(server, ""))
+    ends = _logged_until(situation)
     found: dict[tuple[str | None, str], dict[str, str]] = {}
-    for origin, known in had.items():
-        newest = moment(max(known.values()))
+    for origin, applied in had.items():
+        # Who was filled since may have lost what it had, and may have got what it lacked.
+        known = {
+            server: position
+            for server, position in applied.items()
+            if (last := moment(position))
+            and not any(one.ended >= last for one in situation.verdicts.resets.get((server, suffix), ()))
+        }
+        top = max(known.values(), default="")
+        newest = moment(top)
         for server, position in known.items():
-            resets = situation.verdicts.resets.get((server, suffix), ())
-            last = moment(position)
-            filled = last is None or any(one.ended >= last for one in resets)
-            gone = done.get((server, origin))
-            if position == max(known.values()) or (newest and gone and gone > newest and not filled):
+            gone, end = done.get((server, origin)), ends.get(server)
+            if position == top or (newest and gone and end and newest < gone <= end):
                 found.setdefault((suffix, origin), {})[server] = position
     return found
+
+
+def _logged_until(situation: Situation) -> dict[str, datetime]:
+    """Up to when the access log of each server of this snapshot reaches: silence after that proves nothing."""
+    ends: dict[str, datetime] = {}
+    for one in situation.inputs:
+        mine = (
+            one.snapshot == situation.topology.snapshot and one.kind and format_with(one.kind).evidence == "access_log"
+        )
+        if mine and (end := one.facts.get("time", {}).get("max")):
+            at = datetime.fromisoformat(end)
+            ends[one.server] = max(at, ends.get(one.server, at))
+    return ends
