@@ -25,7 +25,10 @@ OFFLINE = (
 )
 BROKE = "ERR - bdb_public_bdb_import_main - import userroot: Import failed."
 STARTS = "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up"
-FIRST = "first do what INITIALISATION_ABORTED says of s3: as soon as s1 starts it fills s3 again, and the changelog of s3 goes"
+FIRST = (
+    "first save the changelog of s3, as INITIALISATION_ABORTED says: as soon as s1 starts it may fill s3 again, which throws "
+    "that away"
+)
 
 
 def folder(log: str = line(30, BEGUN), own: int = 15) -> dict[str, Any]:
@@ -69,14 +72,49 @@ def test_what_only_the_filled_server_has_is_saved_before_its_supplier_is_started
         (line(30, BEGUN) + line(30.5, SENT), 15),
         (line(30, BEGUN) + line(40, STARTS), 15),
         (line(30, BEGUN.replace("38903", "38907")), 15),
-        ("", 15),
+        (line(32, STARTS), 15),
     ],
     ids=["nothing alone", "sent whole", "started since", "another server", "no filling"],
 )
 def test_where_nothing_is_lost_by_the_start_nothing_more_is_said(log: str, own: int, tmp_path: Path) -> None:
     found = diagnose(case_of(tmp_path, folder(log, own)))
     assert of("INITIALISATION_ABORTED", found["findings"])
-    assert "again, and the changelog" not in str(found["findings"])
+    assert "it may fill s3 again" not in str(found["findings"])
+
+
+@pytest.mark.parametrize("log", ["", line(29, STARTS)])
+def test_a_killed_supplier_may_not_have_written_that_it_fills(log: str, tmp_path: Path) -> None:
+    """Seen on 3.1.2: the last seconds of its errors log were gone, and its start threw the last changelog away."""
+    found = diagnose(case_of(tmp_path, folder(log)))
+    assert said(found, "LINK_FAILING")[0] == f"if localhost:38901 is s1, {FIRST}"
+
+
+@pytest.mark.parametrize("lacking", [True, False])
+def test_what_a_stopped_server_made_comes_to_who_will_fill_it_before_it_is_started(
+    lacking: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: its last changes had come to a hub alone; it was started, was filled, and lacked them."""
+    mine, whole = claims(r1=(1, 9), r2=(1, 9)), claims(r1=(1, 9), r2=(1, 12))
+    own = [csn(at, 2) for at in range(1, 13)]
+    first = [csn(at, 1) for at in range(1, 10)]
+    files: dict[str, Any] = {
+        "s1.replica.ldif": replica(1, elements(mine if lacking else whole)),
+        "s1.changelog.ldif": changelog([*first, *(own[:9] if lacking else own)], own_entries=True),
+        "s1.agreements.ldif": with_status(agreement("s1-to-s2", 38902), told(NO_CONNECTION)),
+        "s1.errors.log": line(30, BEGUN.replace("s3", "s2").replace("38903", "38902")),
+        "s2.DOWN": "no connection\n",
+        "s2.errors.log": "\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:38902 (/etc/dirsrv/slapd-s2)\n\n"
+        + line(30, OFFLINE),
+        "s3.replica.ldif": replica(65535, elements(whole), flags=1),
+        "s3.changelog.ldif": changelog([*first, *own], own_entries=True),
+    }
+    here = {name: text.replace("localhost.localdomain", "localhost") for name, text in files.items()}
+    found = diagnose(case_of(tmp_path, here))
+    steps = said(found, "LINK_FAILING")
+    copied = "first copy the database folder of s2"
+    assert steps[0] == (f"{copied}, and do what PENDING_CHANGES says of s1" if lacking else copied)
+    assert steps[1].startswith("start s2")
+    assert said(found, "INITIALISATION_RUNNING")[0] == steps[0]
 
 
 def test_a_supplier_that_the_link_names_is_named_without_an_if(tmp_path: Path) -> None:

@@ -214,7 +214,10 @@ def suffix_of(target: str | None, suffix: str | None) -> str | None:
 
 
 def claimed_alone(situation: Situation, server: str | None, suffix: str | None) -> str:
-    """The last own change that a server whose data are gone claims, by its vector of before, beyond all others; empty: none."""
+    """The last own change that a server whose data are gone claims, by its vector of before, beyond all others; empty: none.
+
+    Not beyond those that keep no log: what these got they can give to nobody.
+    """
     one = situation.replica(server or "", suffix)
     if one is None or one.origin is None:
         return ""
@@ -222,7 +225,7 @@ def claimed_alone(situation: Situation, server: str | None, suffix: str | None) 
         other
         for other in situation.topology.replicas
         if (other.suffix, other.server != server) == (suffix, True)
-        if (other.server, suffix) not in situation.without_data
+        if (other.server, suffix) not in situation.without_data and other.keeps_log
     ]
     logged = (one.log.facts.get("by_origin", {}) if one.log else {}).get(one.origin, {}).get("max") or ""
     claimed = last(one.vector, one.origin) or ("" if left_in_log(situation.verdicts, server, suffix) else logged)

@@ -28,8 +28,14 @@ _NAMED = 3
 
 def before_start(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
     """What to do before a server is started of which no vector was collected, step by step."""
+    # A start is of all suffixes of the server.
+    suffixes = sorted(
+        {one.suffix for one in situation.topology.replicas} | {suffix}, key=lambda name: (name != suffix, name or "")
+    )
+    asked = next(filter(None, (asked_first(situation, server, name) for name in suffixes)), None)
     steps = (
-        asked_first(situation, server, suffix),
+        asked,
+        own_first(situation, server, suffix),
         saved_first(situation, server, suffix),
         links_off_first(situation, server, suffix),
     )
@@ -89,13 +95,49 @@ def saved_first(
     if not filled:
         return None
     names = sorted({name for name, _ in filled})
-    says = listed([f"what {code} says of {name}" for name, code in filled])
-    goes, has, logs = ("goes", "has", "changelog") if len(names) == 1 else ("go", "have", "changelogs")
+    says = listed([f"the changelog of {name}, as {code} says" for name, code in filled])
+    has, that = ("has", "that") if len(names) == 1 else ("have", "them")
     return step(
-        f"{f'if {address} is {server}, ' if address else ''}first do {says}: as soon as {server} starts it fills {listed(names)} "
-        f"again, and the {logs} of {listed(names)} {goes}",
-        f"{listed(names)} {has} changes that no other collected server has",
+        f"{f'if {address} is {server}, ' if address else ''}first save {says}: as soon as {server} starts it may fill "
+        f"{listed(names)} again, which throws {that} away",
+        f"{listed(names)} {has} changes that no other collected server with a changelog has",
     )
+
+
+def own_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:
+    """What to do before the start of a server that others then fill; None: none of them does.
+
+    b made 4 changes that reached h alone, and stopped while a filled it    as soon as b runs a goes on: without the 4
+    """
+    shown = situation.topology
+    filling = sorted(
+        {
+            link.supplier
+            for link in shown.links
+            if (link.consumer, link.suffix) == (server, suffix) and link.failure and link.failure.refills
+        }
+    )
+    if not filling:
+        return None
+    made = {origin for name, origin in former_makers(situation.case, shown, suffix, by_links=True) if name == server}
+    made |= {one.origin for one in shown.replicas if (one.server, one.suffix) == (server, suffix) and one.origin}
+    waiting = sorted(
+        {
+            row["server"]
+            for row in situation.verdicts.pending
+            if row["suffix"] == suffix and row["server"] in filling and row["origin"] in made
+        }
+    )
+    fills = (
+        f"as soon as {server} runs, {listed(filling)} {'fills' if len(filling) == 1 else 'fill'} it with all data again"
+    )
+    copied = f"copy the database folder of {server}"
+    if waiting:
+        return step(
+            f"first {copied}, and do what PENDING_CHANGES says of {listed(waiting)}",
+            f"{fills}, and {listed(waiting)} {'lacks' if len(waiting) == 1 else 'lack'} changes that {server} made",
+        )
+    return step(f"first {copied}", f"{fills}: what only {server} has goes then")
 
 
 def links_off_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:

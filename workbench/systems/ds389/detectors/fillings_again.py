@@ -18,6 +18,7 @@ from workbench.systems.ds389.logged.addresses import addresses_of
 from workbench.systems.ds389.logged.fillings_begun import address_of, fillers
 from workbench.systems.ds389.logged.initialisations import broken_off
 from workbench.systems.ds389.logged.lines import line_shown
+from workbench.systems.ds389.logged.log_ends import logs_end
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -45,9 +46,22 @@ def _filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[
         by = coming[server, suffix].by if (server, suffix) in coming else ()
         suppliers = {*fillers(situation.once(addresses_of), server, suffix), *(link.supplier for link, _ in by)}
         suppliers |= {left[server, suffix].supplier} if (server, suffix) in left else set()
+        suppliers = suppliers or _silent_since(situation, server, suffix)
         for supplier in sorted(suppliers):
             found.setdefault((supplier, suffix), []).append((server, code))
     return found
+
+
+def _silent_since(situation: Situation, server: str, suffix: str | None) -> set[str]:
+    """The servers that are down and whose errors logs end before this one went offline for data that broke off.
+
+    A server that is killed loses the last lines of its log: each of these may have sent the data.
+    """
+    shown = situation.topology
+    lines = [one.lines for one in broken_off(situation.case, shown) if (one.server, one.suffix) == (server, suffix)]
+    offline = next((row["at"] for some in lines for row, _ in some if row["at"]), None)
+    ends = logs_end(situation, "errors_log")
+    return {name for name in shown.down if offline and (name not in ends or ends[name] < offline)}
 
 
 def fills_when_started(situation: Situation) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.diagnosing.resets import CLOCKS_APART
+from workbench.diagnosing.restart_order import own_first
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, counted, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
@@ -238,6 +239,7 @@ def _cut_short(situation: Situation, filling: Filling) -> Finding:
         evidence=evidence,
         root=f"{server} answers nobody since new data for it were arriving: it has no whole data of {what}",
         fix=(
+            *([own] if (own := own_first(situation, server, filling.suffix)) else ()),
             step(
                 f"start {starts}, and collect again when {server} has been filled"
                 + (
@@ -246,8 +248,10 @@ def _cut_short(situation: Situation, filling: Filling) -> Finding:
                     else f"; if no supplier begins that again, initialise {server} from one that has all data"
                 ),
                 why,
-                f"what only the changelog of {server} has goes when it is filled: copy its database folder first if clients "
-                "wrote there",
+                None
+                if own
+                else f"what only the changelog of {server} has goes when it is filled: copy its database folder first if "
+                "clients wrote there",
             ),
         ),
     )
@@ -271,7 +275,7 @@ def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
         first = step(
             f"save the changelog of {found.server} first, by a copy of its database folder: it may be the last that has its "
             f"changes up to {only}",
-            f"{found.server} alone claims them, and an initialisation makes its changelog anew",
+            f"no other server that keeps a changelog claims them, and an initialisation makes that of {found.server} anew",
         )
         found = replace(found, fix=(first, *found.fix))
     if not (left := save_first(situation.verdicts, found.server, found.suffix)):

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from workbench.diagnosing.repair_sources import sources_that_fill
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
-from workbench.systems import format_with
+from workbench.systems.ds389.logged.log_ends import logs_end
 from workbench.systems.ds389.logged.refusals import said_at
 from workbench.systems.ds389.rules.ldap_results import in_words
 
@@ -200,7 +200,8 @@ def _had_by_logs(situation: Situation) -> dict[tuple[str | None, str], dict[str,
             for row in pa.table(batch).group_by("origin").aggregate([("position", "max")]).to_pylist():
                 mine = had.setdefault(row["origin"], {})
                 mine[server] = max(row["position_max"], mine.get(server, ""))
-    ends = _logged_until(situation)
+    # Behind the end of a log silence proves nothing.
+    ends = logs_end(situation, "access_log")
     found: dict[tuple[str | None, str], dict[str, str]] = {}
     for origin, applied in had.items():
         # Who was filled since may have lost what it had, and may have got what it lacked.
@@ -217,16 +218,3 @@ def _had_by_logs(situation: Situation) -> dict[tuple[str | None, str], dict[str,
             if position == top or (newest and gone and end and newest < gone <= end):
                 found.setdefault((suffix, origin), {})[server] = position
     return found
-
-
-def _logged_until(situation: Situation) -> dict[str, datetime]:
-    """Up to when the access log of each server of this snapshot reaches: silence after that proves nothing."""
-    ends: dict[str, datetime] = {}
-    for one in situation.inputs:
-        mine = (
-            one.snapshot == situation.topology.snapshot and one.kind and format_with(one.kind).evidence == "access_log"
-        )
-        if mine and (end := one.facts.get("time", {}).get("max")):
-            at = datetime.fromisoformat(end)
-            ends[one.server] = max(at, ends.get(one.server, at))
-    return ends
