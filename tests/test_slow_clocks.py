@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import BEGAN, findings, of, status, with_status
+from detector_samples import BEGAN, findings, listening, of, plain_line, status, with_status
 from entry_samples import answered
 from mesh_samples import agreement, changelog, claims, csn, elements, replica
 
@@ -120,6 +120,44 @@ def test_a_clock_that_was_set_right_since(off: int, tmp_path: Path) -> None:
         (one,) = of("CLOCK_BEHIND", findings(tmp_path / name, some))
         assert (one["severity"], one["root"]) == ("info", "")
         assert "later changes arrived promptly" in one["summary"] and "set the clock of s3" not in str(one["fix"])
+
+
+DAYS = 2 * 86400
+
+
+@pytest.mark.parametrize(
+    ("lines", "refused", "told"),
+    [
+        ([(1000, "slapd started."), (1303 - DAYS, "slapd started.")], True, True),
+        ([(1303 - DAYS, "slapd started.")], True, True),
+        ([(1303 - DAYS, "slapd started.")], False, False),
+        ([(1303 - DAYS, "slapd started."), (1000, "slapd started.")], True, False),
+        ([(1000, "slapd started."), (1303 - 3600, "slapd started.")], True, False),
+    ],
+    ids=["set back", "always behind", "no session refused", "right again", "an hour"],
+)
+def test_a_read_only_server_shows_a_slow_clock_by_its_log_alone(
+    lines: list[tuple[float, str]], refused: bool, told: bool, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: two links failed, "compare the clocks of h and r", and nothing said which of them was 2 days behind."""
+    files: dict[str, Any] = {
+        "s1.replica.ldif": replica(1, elements({**claims(r1=(1000, 1200)), 3: None})),
+        "s1.changelog.ldif": changelog([csn(1000, 1), csn(1200, 1)], own_entries=True),
+        "s1.errors.log": plain_line(1301, "slapd started."),
+        "s1.agreements.ldif": agreement("s1-to-s3", 38903),
+        "s3.replica.ldif": replica(65535, elements(claims(r1=(1000, 1000))), flags=0),
+    } | listening("s3")
+    title = files["s3.errors.log"].rpartition("[")[0]
+    files["s3.errors.log"] = title + "".join(plain_line(second, text) for second, text in lines)
+    if refused:
+        skew = status(2, "Replication error acquiring replica: excessive clock skew", "red", 1300, 1300)
+        files["s1.agreements.ldif"] = with_status(files["s1.agreements.ldif"], skew)
+    found = findings(tmp_path, read_at(files, {"s1": 1301.0, "s3": 1303.0}))
+    slow = [one for one in of("CLOCK_BEHIND", found) if one["server"] == "s3"]
+    assert [one["root"] for one in slow] == ["the clock of s3 is 2 days behind"] * told
+    if told:
+        (failing,) = of("LINK_FAILING", found)
+        assert failing["fix"][0]["repair"] == "do what CLOCK_BEHIND says first"
 
 
 @pytest.mark.parametrize("ahead", [50, 70000])

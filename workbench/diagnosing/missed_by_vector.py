@@ -40,14 +40,17 @@ def missed_of_vector(
     )
     pulling, replica = situation.topology.pulling, situation.replica(server, rows[0]["suffix"])
     done = {None} if pulling else {row["operation"] for row in rows} - {"add"}
-    on = f"{server}, too" if pulling or (replica and replica.origin) else "a supplier that has them"
+    writable = pulling or (replica is not None and replica.origin is not None)
     added = not pulling and any(row["operation"] == "add" and row["target"] for row in rows)
-    if added:  # what is written of an entry that the server does not have is refused there
+    # What is written of an entry that the server does not have is refused there; and no supplier has any more what only a
+    # read-only server still has: another entry may bear its name there.
+    added = added or ("delete" in done and not writable)
+    if added:
         mend = refill or f"make an agreement from {writer} to {server}, and {refill_of(situation)} {server} over it"
     elif all(row["operation"] == "delete" for row in rows):
-        mend = f"delete the entries concerned on {on}{f', or {refill}' if refill else ''}"
+        mend = f"delete the entries concerned on {server}, too{f', or {refill}' if refill else ''}"
     else:
-        mend = f"{again_by_hand(done, on)} on {writer}{or_refill}" if writer else refill
+        mend = f"{again_by_hand(done, f'{server}, too')} on {writer}{or_refill}" if writer else refill
     them = "it" if len(rows) == 1 else "them"
     lacked = _by_entries(situation, rows)
     named = pulling or replica is None or rows[0]["origin"] in replica.seen()

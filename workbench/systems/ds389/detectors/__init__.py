@@ -24,7 +24,7 @@ from workbench.systems.ds389.detectors.moves import contradicting_moves
 from workbench.systems.ds389.detectors.replicas_off import replication_off
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
 from workbench.systems.ds389.detectors.silent import no_answer_in_time, search_refused, stopped_meanwhile
-from workbench.systems.ds389.detectors.slow_clocks import clock_behind
+from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, clock_behind
 from workbench.systems.ds389.detectors.standing_vectors import vector_stands_still
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.detectors.unlike_lists import lists_differ
@@ -43,6 +43,7 @@ DETECTORS: Detectors = {
         broken_vector,
         server_clocks,
         clock_behind,
+        behind_when_read,
         initialisation_aborted,
         initialisation_running,
         fills_when_started,

@@ -12,7 +12,7 @@ from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, listed, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suffix
-from workbench.systems.ds389.detectors.slow_clocks import slow_servers
+from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.native import replica_dn
 from workbench.systems.ds389.rules.cleaning import (
@@ -259,6 +259,7 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
 def _wrong_clocks(situation: Situation) -> set[str]:
     """The servers of which other findings say that their clocks are so far off that sessions fail."""
     slow = {one.server for one in situation.once(slow_servers) if one.grave}
+    slow |= {one.server or "" for one in behind_when_read(situation)}
     return slow | {one.server for one in skews(situation)}
 
 

@@ -19,16 +19,17 @@ the moment at which it was read:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.model import Finding, first_few, step, time_passed
+from workbench.model import Finding, first_few, listed, step, time_passed
 from workbench.rules.assumptions import CLOCKS_AGREE
+from workbench.rules.link_failures import CLOCK_REFUSED
 from workbench.systems.ds389.detectors.clocks import right_when_read
 from workbench.systems.ds389.formats.access_operations import Column, nibbles
 from workbench.systems.ds389.rules.clocks import FURTHEST
@@ -121,14 +122,73 @@ def clock_behind(situation: Situation) -> Iterator[Finding]:
                     "a clock that is set wrong pulls the CSNs of all servers along",
                 )
                 if not one.sure
-                else step(
-                    f"set the clock of {one.server} right, and see that a time service keeps it so",
-                    "its CSNs are moved up to those of the others, by a day at the most: from there on it refuses sessions and "
-                    "writes; Kerberos refuses logins from 5 minutes on, and times in its entries and logs are wrong",
-                    "a clock that is set forward takes nothing back: no change is lost by it",
-                ),
+                else _set_right(one.server),
             ),
         )
+
+
+def behind_when_read(situation: Situation) -> Iterator[Finding]:
+    """Servers whose logs end long before they were read, and with which others hold no session because of the clocks.
+
+    A server that makes no changes, or gets none, shows its clock by nothing else.
+    """
+    told = {one.server for one in situation.once(slow_servers)}
+    failing = [one for one in situation.topology.links if one.failure and one.failure.reason == CLOCK_REFUSED]
+    newest = situation.once(_newest)
+    for reading in situation.topology.readings:
+        server = reading.server
+        if server in told or not any(server in (one.supplier, one.consumer) for one in failing):
+            continue
+        ends, latest = _log_end(situation, server), newest.get(server)
+        if ends is None or latest is None or reading.began - ends < FURTHEST:
+            continue
+        if reading.began - latest < FURTHEST and latest - ends < FURTHEST:
+            continue  # its errors log has nothing to say since then
+        mine = [one for one in failing if server in (one.supplier, one.consumer)]
+        others = {one.supplier if server == one.consumer else one.consumer or "" for one in mine}
+        right = sorted(name for name in others if name and _when_read(situation, name) == "right")
+        if not right:
+            continue
+        behind, links = reading.began - ends, ", ".join(sorted(one.name for one in mine))
+        yield Finding(
+            "CLOCK_BEHIND",
+            "error",
+            f"the clock of {server} is {time_passed(behind)} behind: its errors log ends at {ends:%Y-%m-%d %H:%M:%S} UTC, it was "
+            f"read at {reading.began:%Y-%m-%d %H:%M:%S}, and the sessions of {links} are refused because "
+            f"the clocks differ; {listed(right)} {'was' if len(right) == 1 else 'were'} right when read",
+            server=server,
+            evidence=(
+                {
+                    "server": server,
+                    "log_ends": ends.isoformat(),
+                    "read": reading.began.isoformat(),
+                    "seconds_before": round(behind.total_seconds()),
+                },
+            ),
+            root=f"the clock of {server} is {time_passed(behind)} behind",
+            fix=(_set_right(server),),
+        )
+
+
+def _log_end(situation: Situation, server: str) -> datetime | None:
+    """The time in the last line of its errors log: not the latest one where its clock was set back."""
+    last: dict[str, tuple[int, datetime]] = {}
+    where, shown = pc.field("at").is_valid(), situation.topology.snapshot
+    for batch in situation.rows("messages", ["file", "offset", "at"], where, snapshot=shown, server=server):
+        ends = pa.table(batch).group_by("file").aggregate([("offset", "max")])
+        for row in pa.table(batch).join(ends, ["file"], right_keys=["file"]).to_pylist():
+            if row["offset"] == row["offset_max"]:
+                last[row["file"]] = max((row["offset"], row["at"]), last.get(row["file"], (-1, row["at"])))
+    return max((at for _, at in last.values()), default=None)
+
+
+def _set_right(server: str) -> Mapping[str, Any]:
+    return step(
+        f"set the clock of {server} right, and see that a time service keeps it so",
+        "its CSNs are moved up to those of the others, by a day at the most: from there on it refuses sessions and "
+        "writes; Kerberos refuses logins from 5 minutes on, and times in its entries and logs are wrong",
+        "a clock that is set forward takes nothing back: no change is lost by it",
+    )
 
 
 def slow_servers(situation: Situation) -> list[Slow]:

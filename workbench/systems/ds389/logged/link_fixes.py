@@ -542,7 +542,7 @@ def _refused_change(link: Agreement) -> tuple[Fix, ...]:
 def _clocks(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
-            f"compare the clocks of {link.supplier} and {link.consumer} with a third one, and set right the one that is wrong",
+            f"compare the clocks of {link.supplier} and {link.consumer} with a third one, and set right what is still wrong",
             "a server takes part in no session that would move its own positions too far into the future",
             "setting a clock back does not take back positions that were made in the future: see CLOCK_AHEAD",
         ),
