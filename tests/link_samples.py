@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from detector_samples import findings, of, stamp, with_status, zulu
-from mesh_samples import agreement, pair_of_servers
+from mesh_samples import agreement, csn, pair_of_servers
 
 REFUSED_LOGIN = "Error (49) Problem connecting to replica - LDAP error: Invalid credentials (connection error)"
 NO_CONNECTION = "Error (-1) Problem connecting to replica - LDAP error: Can't contact LDAP server (connection error)"
@@ -96,3 +96,10 @@ def mesh(sentence: str, log: str = "", more: str = "", **about: Any) -> Files:
 def failing(tmp_path: Path, *snapshots: Files) -> dict[str, Any]:
     (found,) = of("LINK_FAILING", findings(tmp_path, *snapshots))
     return found
+
+
+def refused_in_sessions(*seconds: int) -> str:
+    """In each of three sessions the consumer refuses the changes of these seconds."""
+    return "".join(
+        bind_resumed(at) + "".join(refused_change(at, csn(second, 1)) for second in seconds) for at in (9, 12, 15)
+    )

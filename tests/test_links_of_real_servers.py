@@ -17,7 +17,7 @@ from link_samples import (
     line,
     login_refused,
     mesh,
-    refused_change,
+    refused_in_sessions,
     told,
 )
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
@@ -55,13 +55,6 @@ def rejected(second: float, operation: int) -> str:
         second,
         f"ERR - do_modify - Rejecting replicated password policy operation(conn=13 op={operation}) for entry {_LOCKY}.  To allow "
         "these changes to be accepted, set passwordIsGlobalPolicy to 'on' in cn=config.",
-    )
-
-
-def refused_in_sessions(*seconds: int) -> str:
-    """In each of three sessions the consumer refuses the changes of these seconds."""
-    return "".join(
-        bind_resumed(at) + "".join(refused_change(at, csn(second, 1)) for second in seconds) for at in (9, 12, 15)
     )
 
 

@@ -6,27 +6,21 @@ leave the old status, and stands in the log. Logs are read only where a status t
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.model import EVIDENCE_SHOWN, first_few
+from workbench.model import first_few
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.rules.link_failures import (
     ANCHOR_LOST,
     BACKING_OFF,
     BIND_REFUSED,
-    BUSY,
-    CLOCK_REFUSED,
     CONSUMER_READ_ONLY,
-    GENERATION_DIFFERS,
     LAST_SESSION,
     NO_SUCH_REPLICA,
-    NOT_INITIALISED,
-    PERMISSION,
     REFUSED,
     TLS,
     TRANSIENT,
@@ -41,15 +35,15 @@ from workbench.systems.ds389.logged.certificates import with_certificates
 from workbench.systems.ds389.logged.closed_links import (
     answers_another,
     fails_still,
-    goes_on,
     not_in_session,
     started_again,
     status_shown,
 )
+from workbench.systems.ds389.logged.failing_agreements import FATAL, FailingAgreement, read_lines, stopped_for_good
 from workbench.systems.ds389.logged.fillings_begun import fills_anew
 from workbench.systems.ds389.logged.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, taken_for
-from workbench.systems.ds389.logged.initialisations import filled_at, last_success, left_unfilled
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
+from workbench.systems.ds389.logged.initialisations import filled_at, left_unfilled
+from workbench.systems.ds389.logged.lines import session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.listening_ports import plain_port, why_not_reached
 from workbench.systems.ds389.logged.lost_anchors import by_its_log
@@ -87,7 +81,6 @@ from workbench.systems.ds389.rules.link_reasons import (
     as_said,
     cause_of,
     encrypted,
-    stopped_for,
 )
 
 if TYPE_CHECKING:
@@ -96,30 +89,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-_CONNECTING = frozenset({BIND_REFUSED, TLS, UNREACHABLE})
-_LINES: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(_CONNECTING, frozenset({"bind", "connect_failed"})),
-    REFUSED: frozenset({"acquire_failed", "duplicate_origin"}),
-    PERMISSION: frozenset({"acquire_failed"}),
-    NO_SUCH_REPLICA: frozenset({"acquire_failed"}),
-    BUSY: frozenset({"busy", "retry_later"}),
-    GENERATION_DIFFERS: frozenset({"generation_differs"}),
-    NOT_INITIALISED: frozenset({"not_initialised"}),
-    CLOCK_REFUSED: frozenset({"time_skew", "acquire_failed"}),
-    BACKING_OFF: frozenset({"retry_later"}),
-}
-"""Reason -> codes of the lines that tell of an attempt which failed for it."""
-_OF_CLOCKS = re.compile(r"clock skew|time skew|current CSN")
-"""What a line says that tells of clocks: other failures to acquire a replica end by themselves."""
-_RUNS = frozenset({"acquired", "released"})
-_NO_ANCHOR = frozenset({"missing_data", "purged_data"})
-"""What the supplier says as a session ends that finds no record of its anchor."""
-_FURTHER = _NO_ANCHOR | {"retry_later", "total_end"}
-"""Lines of an attempt that the consumer let in: what kept earlier ones out was over by then."""
-_SWITCHED, _FATAL, _START, _SCHEMA = "agreement_switched", "session_fatal", "starting", "schema_refused"
-_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | _FURTHER | {_SWITCHED, _SCHEMA})
-_WRONG = re.compile(r"LDAP error 49\b")
-_BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
 
@@ -141,7 +110,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
 def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> dict[LinkKey, LinkFailure]:
     """The links of which the status of their agreement, or the log of their supplier, says that they do not run."""
     found: dict[LinkKey, LinkFailure] = {}
-    failing: dict[str, list[_Failing]] = {}
+    failing: dict[str, list[FailingAgreement]] = {}
     places = Addresses(case, shown)
     counts = ((one.server, one.facts.get("codes", {}).get("retry_later", 0)) for one in case.inputs)
     retrying, begun = {server for server, count in counts if count >= _LOOPS_FROM}, set[LinkKey]()
@@ -153,13 +122,13 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
         if told := not_in_session(case, shown, link, row):
             found[key] = told
         elif cause := cause_of(row.get("status"), row.get("transport")) or _to_itself(link, places):
-            failing.setdefault(link.supplier, []).append(_Failing(link, row, cause))
+            failing.setdefault(link.supplier, []).append(FailingAgreement(link, row, cause))
         elif link.consumer and link.supplier in retrying:
             # Between two failures the status tells of the attempt that has just begun.
-            failing.setdefault(link.supplier, []).append(_Failing(link, row, Cause(BACKING_OFF, 0, "", "")))
+            failing.setdefault(link.supplier, []).append(FailingAgreement(link, row, Cause(BACKING_OFF, 0, "", "")))
             begun.add(key)
     empty = left_unfilled(places, statuses) if failing else {}
-    stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(_FATAL)}
+    stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(FATAL)}
     if not failing and not stopped:
         return found
     logs = session_logs(case.until(shown.snapshot))
@@ -171,14 +140,15 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
         quiet = [
             (link, statuses.get((link.supplier, link.suffix, link.name), {}))
             for link in shown.links
-            if link.supplier == log.server and link.enabled is not False and (link.supplier, link.name) in known
+            if link.supplier == log.server and link.enabled is not False
             and (link.supplier, link.suffix, link.name) not in found
             and all(one.link is not link for one in failing.get(log.server, ()))
         ]  # fmt: skip
-        failing.setdefault(log.server, []).extend(_stopped(log, quiet))
+        on = Counter(link.name for link in shown.links if link.supplier == log.server and link.enabled is not False)
+        failing.setdefault(log.server, []).extend(stopped_for_good(log, quiet, on))
     for log in logs:
         logins = {name: row.get("login") or "" for (server, _, name), row in statuses.items() if server == log.server}
-        _read(log, [one for one in failing.get(log.server, ()) if not one.counts], logins, known)
+        read_lines(log, [one for one in failing.get(log.server, ()) if not one.counts], logins, known)
     for one in read_only_last(shown, (one for mine in failing.values() for one in mine)):
         key = one.link.supplier, one.link.suffix, one.link.name
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
@@ -197,204 +167,7 @@ def _to_itself(link: Link, places: Addresses) -> Cause | None:
     return Cause(REFUSED, 0, "", "") if places.leads_back(link) else None
 
 
-@dataclass
-class _Failing:
-    """An agreement whose last attempt failed, and the lines of the supplier's log that tell of it."""
-
-    link: Link
-    row: Row
-    cause: Cause
-    counts: Counter[str] = field(default_factory=Counter)
-    firsts: dict[str, datetime] = field(default_factory=dict)
-    last: datetime | None = None
-    kept: list[dict[str, Any]] = field(default_factory=list)
-    login_refused: str = ""
-    """What the consumer said last as it refused the login, in lower case."""
-    guessed: datetime | None = None
-    """When the consumer first refused the password, before it refused the login whatever the password is."""
-    healed: bool = False
-    network: int | None = None
-    switched: datetime | None = None
-    stopped: datetime | None = None
-    """When it stopped until somebody acts; the consumer's start does not heal that."""
-    shared: bool = False
-    """True if lines of failed logins may be of this or of another agreement: how often it failed is not known."""
-    refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
-    refused_at: dict[tuple[str, int], datetime] = field(default_factory=dict)
-    """When each was refused last."""
-    no_anchor: bool = False
-    """True if its last session found no record of its anchor."""
-    full: str = ""
-    """What is full at the consumer, or too small for one change, so that it refuses changes."""
-    of_data: bool = False
-    said: tuple[Mapping[str, str], ...] = ()
-    """What its log says just before it refuses one."""
-    schema: list[str] = field(default_factory=list)
-    """What the consumer answered, each time that it refused the schema of the supplier."""
-
-    @property
-    def ended(self) -> datetime | None:
-        """When its last session ended; a failure leaves that as it was. One that goes on may fail like those before it."""
-        ended: datetime | None = self.row.get("ended_at")
-        return ended or (None if goes_on(self.row) else last_success(self.row))
-
-    def is_new(self, place: Place) -> bool:
-        """False for a line about the time before its last session ended."""
-        return not (place.at and self.ended and place.at <= self.ended + timedelta(seconds=1))
-
-    def add(self, row: Row, place: Place) -> None:
-        """One line that tells of a failed attempt since the last session."""
-        if row["code"] == "bind" and not (place.at and self.ended and place.at < self.ended):
-            self.login_refused = row["text"].lower()  # also in the second in which the session ended
-        if not self.is_new(place):
-            return
-        self.healed = False
-        if row["code"] == "bind" and _WRONG.search(row["text"] or "") and self.cause.short == LOCKED:
-            self.guessed = self.guessed or place.at
-        self.counts[row["code"]] += 1
-        if place.at:
-            self.firsts.setdefault(row["code"], place.at)
-            self.last = place.at
-        if len(self.kept) < EVIDENCE_SHOWN:
-            self.kept.append(line_shown(row, place))
-        numbers = dict(row["numbers"] or ())
-        if row["code"] == "connect_failed" and numbers.get("network"):
-            self.network = int(numbers["network"])
-        if row["code"] == "retry_later" and row["position"] and numbers.get("error"):
-            key = row["position"], int(numbers["error"])
-            self.refusals[key] += 1
-            if place.at:
-                self.refused_at[key] = place.at
-
-    @property
-    def connecting(self) -> bool:
-        """True if it did not get as far as a session: a login that succeeds later is the end of that."""
-        return self.cause.reason in _CONNECTING or self.cause.short == BROKEN
-
-    def forget(self) -> None:
-        """A session ran, or the login that failed succeeded: what was before is healed."""
-        self.healed = True
-        self.begin_anew()
-
-    def begin_anew(self) -> None:
-        """It failed for another reason since, or was let in: what was before is not why it fails now."""
-        self.counts.clear()
-        self.kept.clear()
-        self.refusals.clear()
-        self.schema.clear()
-        self.firsts.clear()
-        self.last = self.network = self.stopped = self.guessed = None
-        self.shared = self.no_anchor = False
-        self.login_refused = ""
-
-    @property
-    def first(self) -> datetime | None:
-        """The first failed attempt since the last session. A line with the address tells it apart from an older agreement's."""
-        return self.firsts.get("connect_failed") or min(self.firsts.values(), default=None)
-
-    @property
-    def attempts(self) -> int | None:
-        """How often it failed, as far as the log shows; each attempt to connect writes one line, each bind the first only."""
-        return None if self.shared else self.counts["connect_failed"] or sum(self.counts.values()) or None
-
-
-def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str], known: Container[tuple[str, str]]) -> None:
-    """Read the log of a supplier for its failing agreements.
-
-    logins: with which name each of its agreements logs in. known: servers and names of agreements that are in one suffix only.
-    """
-    by_name = Counter(one.link.name for one in failing)
-    # Lines about agreements of one name in two suffixes tell of neither.
-    named = {one.link.name: one for one in failing if by_name[one.link.name] == 1}
-    addressed = {one.link.address: one for one in failing if one.cause.reason in _CONNECTING}
-    turned_away: set[str] = set()
-    if not named:
-        return
-    for row, place in _with_starts(log):
-        numbers, code = dict(row["numbers"] or ()), row["code"]
-        one = named.get(row["link"] or "")
-        if code == _START:  # agreements that have stopped begin anew with their server
-            turned_away.clear()
-            for each in named.values():
-                each.stopped = None
-        elif code == "bind":
-            (turned_away.discard if numbers.get("outcome") == "resumed" else turned_away.add)(row["link"] or "")
-        elif code == "connect_failed":
-            address = numbers.get("address")
-            one = addressed.get(address) if address else _logging_in(failing, logins, turned_away, row, place)
-        if one is None:
-            continue
-        if one.stopped and (code in _RUNS or (code == "bind" and numbers.get("outcome") == "resumed")):
-            one.begin_anew()  # somebody acted
-        if code == _SWITCHED:
-            one.switched = place.at if numbers.get("state") == "enabled" else None
-            one.stopped = None
-        elif code == _FATAL:
-            if one.is_new(place) and (log.server, one.link.name) in known:
-                one.stopped, one.healed = place.at, False
-        elif code == _SCHEMA:
-            if one.is_new(place):
-                one.schema.append(numbers.get("said") or "")
-        elif code in _RUNS and one.cause.reason not in TRANSIENT:
-            one.forget()
-        elif code == "bind" and numbers.get("outcome") == "resumed":
-            if one.connecting and not (place.at and one.ended and place.at <= one.ended):
-                one.forget()
-        elif code in _NO_ANCHOR:
-            if not one.no_anchor:
-                one.begin_anew()
-            if one.cause.reason in TRANSIENT:
-                one.no_anchor = one.is_new(place)
-                one.add(row, place)
-        elif code in _LINES.get(one.cause.reason, ()) and (
-            one.cause.reason != CLOCK_REFUSED or _OF_CLOCKS.search(row["text"] or "")
-        ):
-            if one.no_anchor:
-                one.begin_anew()
-            one.add(row, place)
-        elif code in _FURTHER:
-            one.begin_anew()
-
-
-def _with_starts(log: Any) -> Iterator[tuple[Row, Place]]:
-    """The lines about agreements, and those of the starts of the server: its agreements try before it calls itself started."""
-    begun = False
-    for row, place in log.lines((*_ALL, _FATAL, _START, "started"), WITH_TEXT):
-        if row["code"] == _START:
-            begun = True
-        elif row["code"] == "started":
-            if not begun:  # a log that begins later
-                yield {**row, "code": _START}, place
-            begun = False
-            continue
-        yield row, place
-
-
-def _logging_in(
-    failing: Iterable[_Failing], logins: Mapping[str, str], turned_away: Iterable[str], row: Row, place: Place
-) -> _Failing | None:
-    """The agreement that a line about a refused login is of; None if it may be of several, and these are marked.
-
-    Such a line says with which name and with which result, and not where: agreements to several consumers write equal lines.
-    """
-    found = _BIND_ID.search(row["text"] or "")
-    login, error = found[1].lower() if found else "", dict(row["numbers"] or ()).get("error")
-    mine = [
-        one
-        for one in failing
-        if one.cause.reason in (BIND_REFUSED, TLS) and str(one.cause.code) == error
-        and (one.row.get("login") or login).lower() == login
-    ]  # fmt: skip
-    names = {one.link.name for one in mine}
-    others = {name for name in turned_away if (logins.get(name) or login).lower() == login} - names
-    if len(mine) == 1 and not others:
-        return mine[0]
-    for one in mine:
-        one.shared = one.shared or one.is_new(place)
-    return None
-
-
-def _since(one: _Failing) -> tuple[datetime | None, str]:
+def _since(one: FailingAgreement) -> tuple[datetime | None, str]:
     """From when on it fails, and what tells so. After its last session it may have had nothing to send for long."""
     if one.ended is None or (one.first and not one.shared and one.first > one.ended):
         ended = f"; its last session ended at {one.ended:%Y-%m-%d %H:%M:%S}" if one.ended else ""
@@ -402,40 +175,10 @@ def _since(one: _Failing) -> tuple[datetime | None, str]:
     return one.ended, LAST_SESSION
 
 
-def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
-    """The agreements that have stopped for good by the log of their supplier, whatever their status says; no two of one name."""
-    named = {link.name: (link, row) for link, row in quiet}
-    before: dict[str, list[tuple[Row, Place]]] = {}
-    stopped: dict[str, list[tuple[Row, Place]]] = {}
-    for row, place in _with_starts(log):
-        name, code = row["link"] or "", row["code"]
-        if code == _START:  # all agreements of a server begin anew with it
-            before.clear()
-            stopped.clear()
-        elif name not in named:
-            continue
-        elif code == _FATAL:
-            stopped[name] = [*before.pop(name, [])[-1:], (row, place)]
-        elif code in _RUNS or code == _SWITCHED or dict(row["numbers"] or ()).get("outcome") == "resumed":
-            stopped.pop(name, None)
-        else:
-            before.setdefault(name, []).append((row, place))
-            del before[name][:-1]
-    for name, lines in sorted(stopped.items()):
-        link, row = named[name]
-        at, ended = lines[-1][1].at, row.get("ended_at") or last_success(row)
-        # Switched off and on again, or a session since: then the log is the older word.
-        if "agreement disabled" in (row.get("status") or "") or at is None or (ended and ended >= at):
-            continue
-        one = _Failing(link, row, stopped_for(lines[0][0]["text"]), stopped=at)
-        one.add(*lines[0])
-        yield one
-
-
 def _told(
     case: Case,
     shown: Topology,
-    one: _Failing,
+    one: FailingAgreement,
     places: Addresses,
     logs: Iterable[Any],
     unfilled: Initialisation | None,
@@ -551,7 +294,7 @@ def _told(
 
 
 def _refusing(
-    case: Case, shown: Topology, one: _Failing, consumer: Replica | None, logs: Iterable[Any]
+    case: Case, shown: Topology, one: FailingAgreement, consumer: Replica | None, logs: Iterable[Any]
 ) -> Cause | None:
     """What the consumer answers to the change with which each session begins, if it does so again and again."""
     filled = filled_at(logs, consumer.server, consumer.suffix) if consumer and one.refusals else None

@@ -1,0 +1,59 @@
+"""Agreements of one name in two suffixes: the lines of an errors log name no suffix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from detector_samples import findings, of
+from link_samples import BROKEN_OFF, FINE, NEVER_YET, REFUSED_LOGIN, Files, line, mesh, refused_in_sessions
+
+from workbench.boundary import to_yaml
+
+SKEWED = (
+    "Unable to acquire replica: Excessive clock skew between the supplier and the consumer. Replication is aborting."
+)
+STOPPED = "Incremental update failed and requires administrator action"
+
+
+def about(second: float, text: str, function: str) -> str:
+    return line(second, f'ERR - NSMMReplicationPlugin - {function} - agmt="cn=to-s2" (localhost:38902): {text}')
+
+
+def in_two_suffixes(first: Files, second: Files, log: str) -> Files:
+    """The servers with these files of the one and of the other suffix, and one errors log of s1 for both."""
+    files: Files = {"s1.errors.log": log}
+    about = [{"name": "s1", "files": ["s1.errors.log"]}]
+    for number, (suffix, mine) in enumerate((("dc=example,dc=com", first), ("o=two", second))):
+        for name, text in mine.items():
+            of = (
+                str(text)
+                .replace("dc=example,dc=com", suffix)
+                .replace(r"dc\3Dexample\2Cdc\3Dcom", suffix.replace("=", r"\3D"))
+            )
+            files[f"{number}-{name}"] = of
+            about.append({"name": name.partition(".")[0], "suffix": suffix, "files": [f"{number}-{name}"]})
+    return files | {"case.yaml": to_yaml({"system": "ds389", "servers": about})}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_agreements_of_one_name_have_all_stopped_when_the_log_says_so_as_often(times: int, tmp_path: Path) -> None:
+    """Seen on 3.1.2: "2 are on the way", over links that had stopped for a clock two days ahead."""
+    log = (about(9, SKEWED, "acquire_replica") + about(9, STOPPED, "repl5_inc_run")) * times
+    both = mesh(NEVER_YET, ended=None)
+    found = of("LINK_FAILING", findings(tmp_path, in_two_suffixes(both, both, log)))
+    assert {(one["suffix"], one["reason"]) for one in found} == (
+        {("dc=example,dc=com", "clock_refused"), ("o=two", "clock_refused")} if times == 2 else set()
+    )
+
+
+@pytest.mark.parametrize("other", [FINE, REFUSED_LOGIN])
+def test_what_a_line_says_is_of_the_agreement_whose_status_it_explains(other: str, tmp_path: Path) -> None:
+    """Seen on 3.1.2: a consumer refused each change of one suffix, and the diagnosis was silent."""
+    log = refused_in_sessions(20, 30)
+    found = of(
+        "LINK_FAILING",
+        findings(tmp_path, in_two_suffixes(mesh(other), mesh(BROKEN_OFF, ended=None), log)),
+    )
+    told = {one["suffix"]: one["reason"] for one in found}
+    assert told == {"o=two": "consumer_read_only"} | ({} if other == FINE else {"dc=example,dc=com": "bind_refused"})
