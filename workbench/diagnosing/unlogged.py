@@ -132,7 +132,7 @@ class Unlogged:
         if any(not one.attribute for one in self.contents.differences):
             return set()
         moves, deleted = self._moves, self._deleted({one.target for one in named.values()})
-        live = self._live({one.target for one in named.values()} | {target for _, target in moves})
+        live = self.live({one.target for one in named.values()} | {target for _, target in moves})
         unmoved = any(target in live for _, target in moves)
         found: set[str] = set()
         for key, (operation, name) in named.items():
@@ -160,7 +160,7 @@ class Unlogged:
                 last[name] = max((row["position"], row["operation"]), last.get(name, ("", "")))
         return {name for name, (_, operation) in last.items() if operation == "delete"}
 
-    def _live(self, names: set[str]) -> set[str]:
+    def live(self, names: set[str]) -> set[str]:
         """Those names that an entry of some server bears."""
         found: set[str] = set()
         where = _bears(names) & (pc.field("state") != "tombstone")

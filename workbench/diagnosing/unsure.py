@@ -27,7 +27,7 @@ from workbench.engine.known import Known, Span
 from workbench.engine.positions import of_keys
 from workbench.model import ITEMS_SHOWN, Finding, counted, step
 from workbench.rules.contents import name_of
-from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
+from workbench.rules.verdicts import MISSING, MOMENTS_APART, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
 
 if TYPE_CHECKING:
     from workbench.diagnosing.contents import Contents
@@ -74,7 +74,7 @@ def note_unsure(
         if not row["held_by"] and not _on_another(found, evidence, row, lacking[row["position"]], names)
     ]
     lost = {row["position"]: (row["operation"], row["target"]) for row in gone}
-    again = _again(evidence, lost, _with_data(servers)) if gone else set()
+    again = _again(evidence, lost, _with_data(servers)) | _there_again(contents, lost) if gone else set()
     unsure = dict.fromkeys(_written_since(contents, [row for row in missing if not row["held_by"]]), WRITTEN_SINCE)
     unsure |= dict.fromkeys(again, MADE_AGAIN)
     stretches: dict[tuple[str, str, str], list[str]] = {}
@@ -206,6 +206,8 @@ def _on_another(
         ]
         where = (pc.field("position") == position) & (pc.field("outcome") == "applied")
         where = where & (pc.field("at") > max(ends)) if ends else where
+        if ends and (read := evidence.began.get(server)):  # a time to come was told by a clock that was ahead
+            where &= pc.field("at") < read + MOMENTS_APART
         if len(evidence.told("applied", ["position"], where, server)):
             return True
     return False
@@ -218,6 +220,29 @@ def _with_data(servers: Sequence[JudgedServer]) -> dict[str, list[datetime]]:
         for one in servers
         if one.replica.origin
     }
+
+
+def _there_again(contents: Contents, lost: Mapping[str, tuple[str, str]]) -> set[str]:
+    """Those of some lost additions that were made by a clock far ahead, and whose entry was added under another position.
+
+    Positions do not tell which of the two was later, so the entry has to be there now.
+    """
+    evidence, read = contents.evidence, max(contents.evidence.began.values(), default=None)
+    moment, typed = evidence.system.moment, evidence.system.typed
+    ahead = {
+        position: target
+        for position, (what, target) in lost.items()
+        if what == "add" and read and (made := moment(typed(position) or "")) and made - read > MOMENTS_APART
+    }
+    if not ahead:
+        return set()
+    live = Unlogged(contents).live({name_of(target) for target in ahead.values()})
+    targets = pa.array(sorted({target.lower() for target in ahead.values()}), pa.string())
+    added = pc.utf8_lower(pc.field("target")).isin(targets) & (pc.field("outcome") == "applied")
+    added &= (pc.field("operation") == "add") & pc.field("position").is_valid()
+    added &= ~pc.field("position").isin(pa.array(sorted(filter(None, map(typed, ahead))), pa.string()))
+    done = {target.lower() for target in evidence.told("applied", ["target"], added)["target"].to_pylist()}
+    return {position for position, target in ahead.items() if name_of(target) in live and target.lower() in done}
 
 
 def _again(

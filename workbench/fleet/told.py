@@ -329,15 +329,31 @@ _CLOCKS_DIFFER = timedelta(seconds=60)
 def readings_began(case: Case, shown: Topology) -> dict[str, datetime]:
     """Server -> when its reading began, by its own clock, where `workbench collect` wrote down when that was.
 
-    The last time that its files tell is that of the end of the reading, or, of a server that logs little, an earlier one.
+    The last time that its files tell is that of the end of the reading, or, of a server that logs little, an earlier one. Where
+    it lies in the future, the clock may have been set back since: then the last line of the log tells.
     """
     newest = newest_times(case, shown.snapshot) if shown.readings else {}
+    for one in shown.readings:
+        if one.server in newest and newest[one.server] - one.ended > _CLOCKS_DIFFER:
+            newest[one.server] = last_line_at(case, shown.snapshot, one.server) or newest[one.server]
     apart = {one.server: newest[one.server] - one.ended for one in shown.readings if one.server in newest}
     return {
         one.server: one.began
         + (wide if abs(wide := apart.get(one.server, timedelta(0))) > _CLOCKS_DIFFER else timedelta(0))
         for one in shown.readings
     }
+
+
+def last_line_at(case: Case, snapshot: str, server: str) -> datetime | None:
+    """The time in the last line of the errors log of a server: not the latest one where its clock was set back."""
+    last: list[datetime] = []
+    for one in case.inputs:
+        parts = case.parts("messages", one) if (one.server, one.snapshot) == (server, snapshot) else []
+        if parts:
+            rows = rows_where(parts, ["offset", "at"], pc.field("at").is_valid())
+            if end := pc.max(rows["offset"]).as_py():
+                last.append(pc.max(rows.filter(pc.equal(rows["offset"], end))["at"]).as_py())
+    return max(last, default=None)
 
 
 _TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.fleet.told import last_line_at
 from workbench.model import Finding, first_few, listed, step, time_passed
 from workbench.rules.assumptions import CLOCKS_AGREE
 from workbench.rules.link_failures import CLOCK_REFUSED
@@ -139,7 +140,8 @@ def behind_when_read(situation: Situation) -> Iterator[Finding]:
         server = reading.server
         if server in told or not any(server in (one.supplier, one.consumer) for one in failing):
             continue
-        ends, latest = _log_end(situation, server), newest.get(server)
+        ends = last_line_at(situation.case, situation.topology.snapshot, server)
+        latest = newest.get(server)
         if ends is None or latest is None or reading.began - ends < FURTHEST:
             continue
         if reading.began - latest < FURTHEST and latest - ends < FURTHEST:
@@ -168,18 +170,6 @@ def behind_when_read(situation: Situation) -> Iterator[Finding]:
             root=f"the clock of {server} is {time_passed(behind)} behind",
             fix=(_set_right(server),),
         )
-
-
-def _log_end(situation: Situation, server: str) -> datetime | None:
-    """The time in the last line of its errors log: not the latest one where its clock was set back."""
-    last: dict[str, tuple[int, datetime]] = {}
-    where, shown = pc.field("at").is_valid(), situation.topology.snapshot
-    for batch in situation.rows("messages", ["file", "offset", "at"], where, snapshot=shown, server=server):
-        ends = pa.table(batch).group_by("file").aggregate([("offset", "max")])
-        for row in pa.table(batch).join(ends, ["file"], right_keys=["file"]).to_pylist():
-            if row["offset"] == row["offset_max"]:
-                last[row["file"]] = max((row["offset"], row["at"]), last.get(row["file"], (-1, row["at"])))
-    return max((at for _, at in last.values()), default=None)
 
 
 def _set_right(server: str) -> Mapping[str, Any]:
