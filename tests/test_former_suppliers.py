@@ -12,6 +12,7 @@ from mesh_samples import agreement, case_of, changelog, claims, csn, elements, r
 
 from workbench import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.fleet.topology import topology
 
 Files = dict[str, Any]
 MADE = [csn(second, 3) for second in range(10)]
@@ -180,3 +181,15 @@ def test_changes_that_no_other_server_has_heard_of_are_told_by_the_log_of_their_
     if not filled:
         steps = {finding["fix"][0]["repair"] for finding in of("PENDING_CHANGES", found["findings"])}
         assert steps and all("from s3, which was that origin" in step for step in steps)
+
+
+def test_a_server_that_makes_no_changes_any_more_shares_no_origin(tmp_path: Path) -> None:
+    """Seen on 2.3.1: after a duplicate replica ID was mended, the same case went on naming it in the first line."""
+    ruv = elements(claims(r1=(0, 5), r2=(0, 5)))
+    both = {f"s{n}.replica.ldif": replica(rid, ruv) for n, rid in ((1, 1), (2, 2), (3, 2))}
+    mended = both | {"s3.replica.ldif": replica(65535, ruv, flags=0)}
+    case = case_of(tmp_path, both, mended)
+    found = diagnose(case)["findings"]
+    assert "DUPLICATE_ORIGIN" not in {one["code"] for one in found}
+    shown = topology(case, "1")
+    assert {one.server for one in shown.replicas if one.origin == "2"} == {"s2", "s3"}

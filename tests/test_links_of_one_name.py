@@ -57,3 +57,13 @@ def test_what_a_line_says_is_of_the_agreement_whose_status_it_explains(other: st
     )
     told = {one["suffix"]: one["reason"] for one in found}
     assert told == {"o=two": "consumer_read_only"} | ({} if other == FINE else {"dc=example,dc=com": "bind_refused"})
+
+
+def test_a_log_that_has_grown_is_read_on_where_it_ended_also_after_its_clock_was_set_back(tmp_path: Path) -> None:
+    """Seen on 2.3.1: a link that ran again was told to fail, by lines of two days ahead that stood before its last start."""
+    ahead = 2 * 86400
+    failed = about(ahead, SKEWED, "acquire_replica") + about(ahead, STOPPED, "repl5_inc_run")
+    started = line(20, "INFO - main - 389-Directory/2.3.1 B2024.056.0000 starting up")
+    first, later = mesh(NEVER_YET, failed, ended=None), mesh(FINE, failed + started, ended=22)
+    assert of("LINK_FAILING", findings(tmp_path / "one", first))
+    assert not of("LINK_FAILING", findings(tmp_path / "two", first, later))

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import BEGAN, findings, listening, of, plain_line, status, with_status
-from entry_samples import answered
-from mesh_samples import agreement, changelog, claims, csn, elements, replica
+from detector_samples import BEGAN, findings, listening, of, plain_line, status, with_status, zulu
+from entry_samples import answered, entry, export
+from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench.boundary import to_yaml
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.fleet.told import readings_began
+from workbench.fleet.topology import topology
 from workbench.systems.ds389.detectors import slow_clocks
 
 MADE = {1: (1000, 1200), 2: (1100, 1300)}
@@ -219,3 +222,42 @@ def test_a_link_that_refuses_the_slow_clock_follows_from_it(tmp_path: Path) -> N
     # Where nothing tells whose clock is wrong, the link says so: set the clocks right on every server.
     found = findings(tmp_path / "unknown", files)
     assert "the clocks of s1 and s3 are too far apart" in {row["root"] for row in of("CLOCK_AHEAD", found)}
+
+
+def test_a_log_that_goes_back_tells_the_time_by_its_last_line(tmp_path: Path) -> None:
+    """The clock of s1 was two days ahead, and is right now."""
+    files = {
+        "s1.replica.ldif": replica(1, elements(claims(r1=(1, 5)))),
+        "s1.errors.log": plain_line(DAYS, "slapd started.") + plain_line(60, "slapd started."),
+        "s2.replica.ldif": replica(2, elements(claims(r1=(1, 5)))),
+        "s2.errors.log": plain_line(60, "slapd started.") + plain_line(DAYS, "slapd started."),
+    }
+    case = case_of(tmp_path, read_at(files, {"s1": 70.0, "s2": 70.0}))
+    began = readings_began(case, topology(case))
+    assert began["s1"] == BEGAN + timedelta(seconds=70)
+    assert began["s2"] > BEGAN + timedelta(days=1)
+
+
+def test_what_a_clock_ahead_made_and_lost_is_made_again_where_its_entry_is_there(tmp_path: Path) -> None:
+    """Seen on 2.3.1 and 3.1.2: the steps of CLOCK_AHEAD were followed, all was equal, and it was still "has not arrived"."""
+    far, name = csn(DAYS, 1), "uid=v,ou=people"
+    ruv = elements(claims(r1=(1, 40), r2=(1, 60)))
+    begun = f"nsds5replicaLastInitStart: {zulu(30)}\nnsds5replicaLastInitEnd: {zulu(31)}\n"
+    for there in (True, False):
+        shown = export(ruv, [entry("uid=v,ou=people", 17).replace(csn(1, 1), csn(60, 2))] if there else [])
+        files = {
+            "s1.replica.ldif": replica(1, ruv),
+            "s1.changelog.ldif": changelog([csn(40, 1)], marks=[csn(9, 1), csn(1, 2)]),
+            "s1.access.log": answered(DAYS, name, far, operation="ADD") + answered(40, "uid=u", csn(40, 1)),
+            "s1.errors.log": plain_line(DAYS, "slapd started.") + plain_line(65, "slapd started."),
+            "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+            "s2.replica.ldif": replica(2, ruv),
+            "s2.changelog.ldif": changelog([csn(1, 1), csn(40, 1), csn(1, 2), csn(60, 2)], own_entries=True),
+            "s2.access.log": answered(60, name, csn(60, 2), operation="ADD"),
+            "s2.agreements.ldif": agreement("s2-to-s1", 38901).rstrip("\n") + f"\n{begun}\n",
+            **{f"{server}.entries.ldif": shown for server in ("s1", "s2")},
+        }
+        found = diagnose(case_of(tmp_path / str(there), read_at(files, {"s1": 70.0, "s2": 71.0})))
+        lost = [row for row in (*found["missing"], *found["pending"]) if row["origin"] == "1"]
+        again = {row["server"] for row in found["unknown"] if row["why"] == "made_again"}
+        assert (bool(lost), bool(again)) == (not there, there)

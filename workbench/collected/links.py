@@ -17,12 +17,16 @@ _NOT_COLLECTED = ""
 
 
 def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
-    """(server, suffix) -> the origin of the changes made there: as the server's own entry says, or the collected case.yaml."""
-    shown = {
-        (one.server, suffix): origin
-        for one in inputs  # in the order of time: the last one counts
-        for suffix, origin in one.facts.get("origins", {}).items()
-    }
+    """(server, suffix) -> the origin of the changes made there: as the server's own entry says, or the collected case.yaml.
+
+    Inputs come in the order of time, and the last one counts, also where it says that no changes are made there any more.
+    """
+    inputs, shown = list(inputs), dict[tuple[str, str], str]()
+    for one in inputs:
+        made = one.facts.get("origins", {})
+        for suffix in one.facts.get("replica", {}) if "origins" in one.facts else ():
+            shown.pop((one.server, suffix), None)
+        shown |= {(one.server, suffix): origin for suffix, origin in made.items()}
     return shown | {(one.server, one.suffix or ""): one.origin for one in inputs if one.origin}
 
 

@@ -218,7 +218,7 @@ def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> ti
 
 def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | None, oldest: timedelta | None) -> str:
     """What waits behind a link, in words."""
-    if link.failure and link.failure.itself:
+    if link.failure and link.failure.itself and not waiting:
         return "no server waits for what it would deliver"
     if pair is None or waiting is None:
         if link.blind:

@@ -39,7 +39,7 @@ from workbench.diagnosing.shown_by_entries import (
     shown_by,
     supplied_by_none,
 )
-from workbench.diagnosing.thrown_away import is_thrown_away, named_in
+from workbench.diagnosing.thrown_away import is_thrown_away, kept_by_entries, named_in
 from workbench.diagnosing.waiting_fixes import mend_first, no_way_now
 from workbench.diagnosing.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
@@ -98,6 +98,12 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         show = situation.topology.system.show
         replaced = "" if situation.topology.pulling else replaced_after(situation, one.server, one.suffix, [top])
         why = f"{replaced}, and these data lack them" if replaced else "it was restored from an older state"
+        shown = "which was restored from an older state"
+        if not own and not replaced and not situation.topology.pulling:
+            if show(top) in (kept_by_entries(situation, one.suffix, one.origin, one.server, [show(top)]) or ()):
+                continue  # its vector was made anew, and its data are those of before
+            why = "its vector was made anew, as where a server is made a supplier again, or it was restored from an older state"
+            shown = "or its vector was made anew"
         yield Finding(
             "ROLLED_BACK",
             "error",
@@ -115,7 +121,7 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
             root=""
             if situation.topology.pulling
             else f"own changes are gone on {one.server}"
-            + (f": {replaced}, without them" if replaced else ", which was restored from an older state"),
+            + (f": {replaced}, without them" if replaced else f", {shown}"),
         )
 
 

@@ -74,7 +74,7 @@ def _thrown_away_of(situation: Situation, maker: Replica, origin: str) -> Iterat
             rows.setdefault(row["position"], row)
     of_reset: dict[Reset, list[Row]] = {}
     carried = {
-        one.server: _kept_by_entries(situation, maker.suffix, origin, one.server, rows)
+        one.server: kept_by_entries(situation, maker.suffix, origin, one.server, rows)
         for one in situation.topology.replicas
         if one.suffix == maker.suffix
     }
@@ -106,7 +106,7 @@ def _note_waiting(situation: Situation, found: Iterable[ThrownAway]) -> None:
             row["lost"] = max(row.get("lost") or 0, min(sum(low <= key <= high for key in keys), row["count"]))
 
 
-def _kept_by_entries(
+def kept_by_entries(
     situation: Situation, suffix: str | None, origin: str, server: str, positions: Iterable[str]
 ) -> set[str] | None:
     """The changes of an origin that an entry of a server still carries; None: its entries were not collected."""

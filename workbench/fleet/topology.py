@@ -294,7 +294,8 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     for row in vectors:
         of_replica.setdefault((row["server"], row["suffix"]), []).append(row)
     about = case.about()
-    shown, said = origins_of(case.inputs), _unlike(_said_origins(about), _said_origins(case.told))
+    shown = origins_of(case.inputs) | origins_of(case.until(label).inputs)
+    said = _unlike(_said_origins(about), _said_origins(case.told))
 
     def origin_of(server: str, suffix: str | None) -> str | None:
         own = (server, suffix or "")

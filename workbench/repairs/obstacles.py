@@ -134,15 +134,20 @@ def links_to_mend(
     shown: Topology, findings: Sequence[Finding], suffix: str | None, filled: Collection[str] = ()
 ) -> list[Obstacle]:
     """The failing links that no step mends; a link whose consumer refuses changes for its data runs once it is `filled`."""
-    failing = (
+    failing = [
         one for one in findings if one.code == LINK_FAILING and not one.overruled_by and one.suffix in (None, suffix)
-    )
+    ]
+    waited = {(one.server, one.link) for one in failing if one.waiting}
     ends = {(link.supplier, link.name): link for link in shown.links if link.suffix == suffix}
     mended = {key for key, link in ends.items() if link.consumer in filled and link.failure and link.failure.of_data}
     told = {(one.server, one.link) for one in failing} - mended
     links = [link for link in shown.links if link.suffix == suffix and link.blocked]
     alone = [one for mine in failing_of(shown, suffix).values() for one in mine if (one.supplier, one.name) in told]
-    names = [_with_reason(one, shown) for one in alone if one.failure and not one.failure.itself]
+    names = [
+        _with_reason(one, shown)
+        for one in alone
+        if one.failure and (not one.failure.itself or (one.supplier, one.name) in waited)
+    ]
     others = sorted({_with_reason(one, shown) for one in links if (one.supplier, one.name) in told} - {*names})
     found = []
     if names:

@@ -300,14 +300,29 @@ class SessionLog:
         return [place for row, place in self.lines(_NEW_LOG) if _renews(row)]
 
     def lines(self, codes: Sequence[str], columns: Sequence[str] = _COLUMNS) -> Iterator[tuple[Row, Place]]:
-        """The lines with these codes, in the order of time, each once."""
+        """The lines with these codes, in the order of time, each once.
+
+        A file that begins with the line with which an earlier one of its name did has grown: the place tells what is new, also
+        where the clock was set back. Of any other the time tells.
+        """
         told: datetime | None = None
+        grown: dict[str, tuple[tuple[int, datetime | None], int]] = {}
+        """File -> the place and the time of its first line, and the place of its last one, in the snapshot before."""
         for number, (snapshot, file, paths) in enumerate(self.files):
             already, begins = told, True
-            overlaps = False
+            overlaps = same = False
+            before, first, last = grown.get(file), None, -1
             for row in _stream(paths, codes, columns):
                 at = row["at"]
-                if begins and at is not None:
+                if first is None:
+                    first = row["offset"], at
+                    same = before is not None and before[0] == first
+                last = max(last, row["offset"])
+                grown[file] = first, last
+                if same and before:
+                    if row["offset"] <= before[1]:
+                        continue
+                elif begins and at is not None:
                     overlaps, begins = already is not None and at <= already, False
                 if overlaps and at is not None and already is not None and at <= already:
                     continue
