@@ -55,7 +55,8 @@ def test_it_is_the_first_thing_said(line: str, tmp_path: Path) -> None:
     assert (one["severity"], one["server"]) == ("error", "s2")
     assert headline(found).startswith("No changelog is open on s2; ")
     assert "nobody would send it now: no link in the collected files leads to s1; no log has it" in headline(found)
-    assert one["fix"][0]["repair"].startswith("restart s2") and "do not initialise s2" in one["fix"][0]["caution"]
+    assert one["fix"][0]["repair"] == "first do what PENDING_CHANGES says of s1"
+    assert one["fix"][1]["repair"].startswith("restart s2") and "do not initialise s2" in one["fix"][1]["caution"]
     assert [row["code"] for row in one["evidence"]] == ["changelog_not_open"] * 2
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from detector_samples import BEGAN, agreement_line, findings, of, stamp, status, with_status
+from detector_samples import BEGAN, agreement_line, findings, of, plain_line, stamp, status, with_status
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench import Case
@@ -217,6 +217,20 @@ def test_a_few_rows_of_very_many_are_left_to_the_coverage(tmp_path: Path) -> Non
     found = diagnose(case_of(tmp_path, files))
     assert [one["rejected"] for one in found["coverage"] if one["file"] == "s2.access.log"] == [2]
     assert not of("UNREADABLE_INPUT", found["findings"])
+
+
+@pytest.mark.parametrize(("damaged", "nonsense", "severity"), [(4, 0, "info"), (4, 1, "warning"), (20, 0, "warning")])
+def test_lines_that_a_server_wrote_without_text_are_no_reason_to_collect_again(
+    damaged: int, nonsense: int, severity: str, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: it named a host by damaged bytes, and a mended mesh was never clean again."""
+    whole = "".join(plain_line(second, "INFO - slapd_daemon - slapd started.") for second in range(100)).encode()
+    text = (
+        plain_line(5, 'ERR - slapi_ldap_bind - server "HOST:389": error -1').encode().replace(b"HOST", b"\xd7\xebf\x84")
+    )
+    files = equal_servers() | {"s2.errors.log": whole + text * damaged + b"\0\0\n" * nonsense}
+    (one,) = of("UNREADABLE_INPUT", findings(tmp_path, files))
+    assert (one["severity"], bool(one["fix"])) == (severity, severity == "warning")
 
 
 # --- what a detector may look at

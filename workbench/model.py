@@ -60,6 +60,10 @@ class Piece:
     frames: tuple[Frame, ...] = ()
 
 
+NOT_TEXT = "not UTF-8"
+"""Why a line of a log is set aside that a server wrote with bytes that are no text."""
+
+
 @dataclass(frozen=True)
 class Reject:
     """One unit that could not be read: what is wrong, where, and a short harmless excerpt."""

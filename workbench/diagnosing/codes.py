@@ -71,7 +71,10 @@ GENERAL: Mapping[str, Code] = {
         (WARNING, ERROR),
     ),
     "STALLED_BUT_GREEN": Code("the status says success while the consumer does not advance", (WARNING,)),
-    "UNREADABLE_INPUT": Code("input was rejected, enough of it to weaken the verdict", (WARNING,)),
+    "UNREADABLE_INPUT": Code(
+        "input was rejected, enough to weaken the verdict; info where a server itself wrote lines of its log that are no text",
+        (INFO, WARNING),
+    ),
 }
 
 

@@ -7,6 +7,7 @@ Nothing that grows with the data is held: of tables of any size only counters an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -41,6 +42,7 @@ from workbench.model import (
     IDENTITY,
     ITEMS_SHOWN,
     LAG,
+    NOT_TEXT,
     ROLLBACK,
     STAGES,
     Detectors,
@@ -52,6 +54,7 @@ from workbench.model import (
 )
 from workbench.rules.sending import SEND
 from workbench.rules.vectors import last
+from workbench.systems import format_with
 
 WAITS = timedelta(seconds=300)
 """Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""
@@ -486,23 +489,33 @@ def _never_begun(situation: Situation, row: Row, status: Row, now: datetime) -> 
     )
 
 
+_FEW = 10
+"""One row in so many is damaged: the others of the file are what it should hold."""
+
+
 def unreadable_input(situation: Situation) -> Iterator[Finding]:
     """Files of the last snapshot that were not read whole: one row in a hundred, or cut.
 
     A single row is left to the coverage: one damaged line does not weaken what the others say. But one row may be the whole
     document, and of a packed file one row stands for all that could not be unpacked.
     """
-    where = pc.starts_with(pc.field("reason"), PACKED)
+    where = pc.starts_with(pc.field("reason"), PACKED) | (pc.field("reason") == NOT_TEXT)
     rejects = situation.rows("rejects", ["file", "reason"], where, snapshot=situation.topology.snapshot)
-    cut = {row["file"]: row["reason"] for batch in rejects for row in batch.to_pylist()}
+    told = [(row["file"], row["reason"]) for batch in rejects for row in batch.to_pylist()]
+    cut = {file: reason for file, reason in told if reason != NOT_TEXT}
+    no_text = Counter(file for file, reason in told if reason == NOT_TEXT)
     for one in situation.inputs:
+        # Logs hold such lines as their server wrote them, with a damaged name of a host: to read the file again brings nothing.
+        by_server = one.rejected == no_text[one.file] and one.rejected * _FEW < one.rows and not one.why
+        by_server &= bool(one.kind) and format_with(one.kind).evidence.endswith("_log")
         much = (one.rejected > 1 or one.rejected == one.rows == 1) and one.rejected * 100 >= one.rows
         why = one.why or cut.get(one.file, "")
         if much or why:
             share = why or f"{one.rejected:,} of its {one.rows:,} rows could not be read"
+            share += ": they hold bytes that are no text, as their server wrote them" if by_server else ""
             yield Finding(
                 "UNREADABLE_INPUT",
-                "warning",
+                "info" if by_server else "warning",
                 f"{one.file}: {share}; what it does not show is not known",
                 server=one.server,
                 suffix=one.suffix,
@@ -516,7 +529,9 @@ def unreadable_input(situation: Situation) -> Iterator[Finding]:
                         "why": why or None,
                     },
                 ),
-                fix=(step("collect the file again and load it", "a verdict that needs it stays unknown"),),
+                fix=()
+                if by_server
+                else (step("collect the file again and load it", "a verdict that needs it stays unknown"),),
             )
 
 

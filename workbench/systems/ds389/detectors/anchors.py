@@ -369,6 +369,7 @@ def changelog_closed(situation: Situation) -> Iterator[Finding]:
             evidence=first_few(line_shown(row, place) for row, place in lines),
             root=f"no changelog is open on {one.server}",
             fix=(
+                *_unlogged_first(situation, one),
                 step(
                     f"restart {one.server}: it opens its changelog when it starts",
                     "so it is on a consumer that was made a supplier while it ran; from the start on it records what is written "
@@ -377,6 +378,24 @@ def changelog_closed(situation: Situation) -> Iterator[Finding]:
                     f"another supplier; until that is done, do not initialise {one.server}, and make no link from it",
                 ),
             ),
+        )
+
+
+def _unlogged_first(situation: Situation, one: Replica) -> Iterator[Mapping[str, Any]]:
+    """What comes before such a supplier logs its changes again: those that it made before are in no log."""
+    waiting = sorted(
+        {
+            row["server"]
+            for row in situation.verdicts.pending
+            if (row["suffix"], row["origin"]) == (one.suffix, one.origin) and row["server"] != one.server
+            if not (row["suppliers"] or row.get("through"))
+        }
+    )
+    if waiting:
+        yield step(
+            f"first do what PENDING_CHANGES says of {listed(waiting)}",
+            f"{one.server} made what {'it waits' if len(waiting) == 1 else 'they wait'} for, and no log has it: as soon as "
+            f"{one.server} logs a later change, a session passes over it for good",
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.boundary import excerpt
-from workbench.model import Piece, Reject
+from workbench.model import NOT_TEXT, Piece, Reject
 from workbench.systems.ds389.formats.ldif import BYTE_ORDER_MARK
 from workbench.systems.ds389.formats.log_kinds import is_title
 from workbench.systems.ds389.secrets import SECRETS
@@ -82,12 +82,12 @@ class Lines:
         if b"\0" in piece.data:
             self._refuse(self.buffer == 0, "zero bytes: not text, as a crash leaves them")
         if not piece.data.isascii() and not _is_utf8(piece.data):
-            self._refuse(self.buffer > 127, "not UTF-8")
+            self._refuse(self.buffer > 127, NOT_TEXT)
 
     def _refuse(self, suspect: Column, reason: str) -> None:
         for line in np.unique(np.searchsorted(self.starts, np.flatnonzero(suspect), "right") - 1).tolist():
             try:
-                if reason == "not UTF-8":
+                if reason == NOT_TEXT:
                     self.raw(line).decode()
                     continue
             except UnicodeDecodeError:
