@@ -214,3 +214,22 @@ def test_a_clean_task_that_two_snapshots_show(tmp_path: Path) -> None:
     now["s1.replica.ldif"] = before["s1.replica.ldif"]
     (one,) = of("CLEAN_HANGING", findings(tmp_path / "there", before, now))
     assert (one["server"], one["origin"], one["suffix"]) == ("s1", "7", SUFFIX)
+
+
+@pytest.mark.parametrize(("cleaned", "named"), [(True, False), (True, True), (False, False)])
+def test_a_server_whose_replica_id_others_cleaned_is_named_as_it_takes_part_again(
+    cleaned: bool, named: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: it was started again, and only links without a record were told. `named`: s1 got a change of it since."""
+    both = claims(r1=(0, 9), r2=(0, 9))
+    done = plain_line(30, "CleanAllRUV Task (rid 2): Successfully cleaned rid(2)") if cleaned else ""
+    files: dict[str, Any] = {
+        "s1.replica.ldif": replica(1, elements(both if named else claims(r1=(0, 9)))),
+        "s1.errors.log": plain_line(0, "INFO - slapd_daemon - slapd started.") + done,
+        "s2.replica.ldif": replica(2, elements(both)),
+    }
+    found = diagnose(case_of(tmp_path, files))
+    told = of("CLEANED_ORIGIN_ALIVE", found["findings"])
+    assert [one["server"] for one in told] == ["s2"] * (cleaned and not named)
+    if told:
+        assert headline(found).startswith("Replica ID 2 was cleaned on s1, and s2 has it")

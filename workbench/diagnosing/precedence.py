@@ -76,6 +76,7 @@ PRECEDENCE = (
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
     Precedence("DATABASE_FAILING", ("ANCHOR_MISSING", "VECTOR_AHEAD_OF_LOG"), ("server",)),
     Precedence("CLEAN_HANGING", (), ("suffix", "origin")),
+    Precedence("CLEANED_ORIGIN_ALIVE", (), ("suffix", "origin")),
     Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
     Precedence(_STANDS_STILL, (), ("suffix", "server")),

@@ -38,6 +38,7 @@ CODES: Mapping[str, Code] = {
     "SEARCH_REFUSED": Code(
         "a server refused to be searched for its data when it was collected: they come anew, or are gone", (_ERROR,)
     ),
+    "CLEANED_ORIGIN_ALIVE": Code("a server has a replica ID that others cleaned from their vectors", (_ERROR,)),
     "CLEANED_ORIGIN_BACK": Code(
         "a server makes changes under a replica ID that others have cleaned, and these do not take them", (_ERROR,)
     ),

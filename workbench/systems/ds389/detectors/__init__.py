@@ -15,7 +15,13 @@ from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.database import database_failing
 from workbench.systems.ds389.detectors.fillings_again import fills_when_started
-from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
+from workbench.systems.ds389.detectors.identity import (
+    broken_vector,
+    clean_hanging,
+    cleaned_and_alive,
+    cleaned_and_back,
+    told_by_status,
+)
 from workbench.systems.ds389.detectors.ignored import missing_ignored
 from workbench.systems.ds389.detectors.initialisations import initialisation_aborted, initialisation_running
 from workbench.systems.ds389.detectors.logins import logins_fail
@@ -50,6 +56,7 @@ DETECTORS: Detectors = {
         told_by_status,
         clean_hanging,
         cleaned_and_back,
+        cleaned_and_alive,
         two_links_to_one,
         led_elsewhere,
     ),

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, listed, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
@@ -251,6 +253,53 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
                     "cleaned with success and drops them, in all of its suffixes, until it is restarted",
                     f"what {maker or 'that server'} lacks it gets over a link that leads to it, or by an initialisation, which "
                     "throws away what only it has",
+                ),
+            ),
+        )
+
+
+def cleaned_and_alive(situation: Situation) -> Iterator[Finding]:
+    """Servers that take part with a replica ID which others cleaned: these know nothing of it any more, and lack what it made."""
+    shown, code = situation.topology, situation.topology.proving.cleaned
+    dropped = {(row["suffix"], row["origin"]) for row in situation.verdicts.pending if row.get("dropped_since")}
+    for one in shown.replicas:
+        elsewhere = any(one.origin in other.vector for other in shown.replicas if other.suffix != one.suffix)
+        if not one.origin or not one.claims or one.origin not in one.vector or elsewhere:
+            continue
+        if (one.suffix, one.origin) in dropped:
+            continue  # CLEANED_ORIGIN_BACK says it
+        others = [x for x in shown.replicas if (x.suffix, x.server != one.server) == (one.suffix, True) and x.claims]
+        where = (pc.field("code") == code) & (pc.field("origin") == one.origin) & pc.field("at").is_valid()
+        at: dict[str, datetime] = {}
+        for other in others if code else ():
+            if one.origin not in other.vector:
+                batches = situation.rows("messages", ["at"], where, snapshot=shown.snapshot, server=other.server)
+                times = [row["at"] for batch in batches for row in batch.to_pylist()]
+                at |= {other.server: max(times)} if times else {}
+        if not at:
+            continue
+        names = listed(sorted(at))
+        yield Finding(
+            "CLEANED_ORIGIN_ALIVE",
+            "error",
+            f"{one.server} has replica ID {one.origin}, and {names} cleaned that, the last at "
+            f"{max(at.values()):%Y-%m-%d %H:%M:%S} UTC: they know nothing of its changes any more, and no session can go on "
+            "where the last one ended",
+            server=one.server,
+            origin=one.origin,
+            suffix=one.suffix,
+            evidence=first_few({"server": name, "cleaned_at": when.isoformat()} for name, when in sorted(at.items())),
+            root=f"replica ID {one.origin} was cleaned on {names}, and {one.server} has it",
+            fix=(
+                step(
+                    f"find out whether {one.server} is to take part. If not, save what only it has, stop it, and delete the "
+                    "agreements from it and to it",
+                    "its next change brings the replica ID back to all servers",
+                ),
+                step(
+                    f"if it is, bring its data and those of {names} together as the other findings say: what only one of them "
+                    "has is saved first, then one is initialised from the other",
+                    f"what {one.server} made before the cleaning, {names} may lack for good, for no changelog has it any more",
                 ),
             ),
         )
