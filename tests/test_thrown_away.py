@@ -349,6 +349,7 @@ def test_what_was_made_again_is_not_said_to_be_missing(added: bool, tmp_path: Pa
     found = diagnose(case)
     assert bool(found["missing"]) is not added
     assert any(row["why"] == "made_again" for row in found["unknown"]) is added
+    assert [one["items"] for one in of("PERHAPS_MADE_AGAIN", found["findings"])] == [LOST] * added
     shown = topology(case)
     told = {one.verdict for one in verdicts_on(case, shown, logs_of(case, shown), LOST[0])}
     assert ("missing" in told) is not added

@@ -280,6 +280,7 @@ class System:
                   changes alone, each with the code of the finding that says how to save them; None: no server does that
     supplier_again  gives the command, in a clause, that makes a server a supplier again: (server, suffix, origin); None: roles
                   do not change
+    switch_on     gives the command, in a clause, that switches a link on: (supplier, suffix, name); None: none does
     kept_origins  gives what tells which servers make no changes as the origin of their configuration: (case, topology) -> server
                   and suffix -> the origin that their data has; None: no evidence of it is known
     turns_away    gives what tells whether a server would turn a supplier away over whatever link: (case, topology, replica of the
@@ -333,6 +334,7 @@ class System:
     unrecorded: Callable[[], Callable[..., Mapping[tuple[str, str | None], str]]] | None = None
     filled_again: Callable[[], Callable[..., Mapping[tuple[str, str | None], Sequence[tuple[str, str]]]]] | None = None
     supplier_again: Callable[[], Callable[..., str]] | None = None
+    switch_on: Callable[[], Callable[..., str]] | None = None
     kept_origins: Callable[[], Callable[..., Mapping[tuple[str, str | None], str]]] | None = None
     turns_away: Callable[[], Callable[..., bool]] | None = None
     naming: Callable[[], Naming] | None = None

@@ -48,6 +48,10 @@ GENERAL: Mapping[str, Code] = {
         "later changes may have replaced all that they wrote",
         (WARNING, ERROR),
     ),
+    "PERHAPS_MADE_AGAIN": Code(
+        "changes were lost, and the same operations were done again later: nothing tells whether they did the same",
+        (INFO,),
+    ),
     "PERHAPS_WRITTEN_OVER": Code(
         "no log holds these changes any more, and later ones replaced values of the same entries: perhaps those that they wrote",
         (INFO,),

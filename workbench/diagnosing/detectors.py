@@ -33,7 +33,7 @@ from workbench.diagnosing.unseen_suppliers import (
     supplier_not_collected,
     unseen_suppliers,
 )
-from workbench.diagnosing.unsure import perhaps_written_over
+from workbench.diagnosing.unsure import perhaps_made_again, perhaps_written_over
 from workbench.diagnosing.without_record import keeps_none
 from workbench.fleet.topology import Link, Replica, Row, Topology
 from workbench.model import (
@@ -345,7 +345,7 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
                     _unrelated_first(situation, link)
                     or leave_off(situation, link)
                     or (_sends_nothing(link.supplier) if keeps_none(situation, link.supplier, link.suffix) else None)
-                    or (_ALLOW if link.why else _switch_on(forget)),
+                    or (_ALLOW if link.why else _switch_on(situation, link, forget)),
                 ),
                 waiting=waiting,
             )
@@ -375,13 +375,15 @@ def _sends_nothing(supplier: str) -> dict[str, str | None]:
     )
 
 
-def _switch_on(forget: bool) -> dict[str, str | None]:
+def _switch_on(situation: Situation, link: Link, forget: bool) -> dict[str, str | None]:
     """What mends a link that is switched off. `forget`: servers forget deletions after some time."""
     stays = (
         "; if it was off for longer than servers remember deletions, what was deleted meanwhile may stay on one side"
     )
+    command = situation.topology.system.switch_on
+    how = f", {command()(link.supplier, link.suffix, link.name)}," if command else ","
     return step(
-        "switch it on, if its supplier can still serve the consumer",
+        f"switch it on{how} if its supplier can still serve the consumer",
         "what waits is then delivered",
         f"find out first why it is off: somebody may hold back a restored or damaged server{stays if forget else ''}",
     )
@@ -543,6 +545,7 @@ DETECTORS: Detectors = {
         losses.missed_change,
         changes_thrown_away,
         perhaps_written_over,
+        perhaps_made_again,
         entries_differ,
         losses.stranded_change,
         vector_ahead_of_log,

@@ -283,6 +283,28 @@ def _again(
     return again
 
 
+def perhaps_made_again(situation: Situation) -> Iterator[Finding]:
+    """Lost changes that were made again since, as a repair advises: what they count among the unknown ones for."""
+    system = situation.topology.system
+    changes: dict[tuple[str | None, str], list[str]] = {}
+    for (suffix, position), why in situation.verdicts.unsure.items():
+        if why == MADE_AGAIN:
+            changes.setdefault((suffix, system.origin_of(system.typed(position) or "")), []).append(position)
+    for (suffix, origin), some in changes.items():
+        some.sort()
+        ends = some[0] if len(some) == 1 else f"{some[0]} to {some[-1]}"
+        was = "was" if len(some) == 1 else "were"
+        yield Finding(
+            "PERHAPS_MADE_AGAIN",
+            "info",
+            f"{counted(len(some))} of origin {origin}, {ends}, {was} lost, and the same operations were done on the same entries "
+            "later: nothing tells whether they did the same",
+            origin=origin,
+            suffix=suffix,
+            items=tuple(some[:ITEMS_SHOWN]),
+        )
+
+
 def perhaps_written_over(situation: Situation) -> Iterator[Finding]:
     """Lost changes behind which values of their entries were replaced, where nothing tells what took them away."""
     gone = named_in(situation.thrown_away)

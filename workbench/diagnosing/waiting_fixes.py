@@ -266,7 +266,7 @@ def _new_agreement(
     sending  who would send it to whom
     """
     server = row["server"]
-    away = {ends for ends in sending if _turns_away(situation, row["suffix"], *ends)}
+    away = {ends for ends in sending if turned_away(situation, row["suffix"], *ends)}
     taking = [to for to in sorted(group) if not any((by, to) in away for by in holders)]
     why = f"{listed(holders, 'and', _NAMED)} would send them"
     why += f", and no link leads from there to {server}, directly or through others"
@@ -287,7 +287,8 @@ def _new_agreement(
     )
 
 
-def _turns_away(situation: Situation, suffix: str | None, supplier: str, consumer: str) -> bool:
+def turned_away(situation: Situation, suffix: str | None, supplier: str, consumer: str) -> bool:
+    """True if the consumer would turn the supplier away, over whatever link."""
     turns_away = situation.topology.system.turns_away
     by, to = situation.replica(supplier, suffix), situation.replica(consumer, suffix)
     return bool(turns_away and by and to and turns_away()(situation.case, situation.topology, by, to))

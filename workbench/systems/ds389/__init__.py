@@ -59,6 +59,12 @@ def _filled_again() -> Callable[..., dict[tuple[str, str | None], list[tuple[str
     return filled_at_start
 
 
+def _switch_on() -> Callable[..., str]:
+    from workbench.systems.ds389.logged.change_fixes import switch_on
+
+    return switch_on
+
+
 def _servers() -> Callable[..., Any]:
     from workbench.systems.ds389.live.servers import reach  # readers of files need no LDAP
 
@@ -178,6 +184,7 @@ SYSTEM = System(
         "disorderly_shutdown": "the server had not stopped in good order",
     },
     supplier_again=_supplier_again,
+    switch_on=_switch_on,
     kept_origins=_kept_origins,
     turns_away=_turns_away,
     naming=_naming,

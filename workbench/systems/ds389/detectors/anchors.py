@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
+from workbench.diagnosing.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
 from workbench.diagnosing.stuck_servers import to_be_filled
+from workbench.diagnosing.waiting_fixes import turned_away
 from workbench.diagnosing.without_record import keeps_none
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import not_collected
@@ -236,7 +237,7 @@ def _pair_shown(row: Row) -> dict[str, Any]:
     return {key: row[key] for key in keys}
 
 
-def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[str, Any], ...]:
+def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[Mapping[str, Any], ...]:
     if others:
         return (
             step(f"let {others[0]} serve {row['consumer']}, then look again", "it still has the record to start at"),
@@ -253,7 +254,7 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
                 f"{beware}; import no changelog",
             ),
         )
-    another = step(
+    another = _another(situation, row) or step(
         f"look for a supplier that has the record {row['anchor']} and what waits, and make a temporary agreement from it",
         "one that has both can bring the consumer up to date without a loss",
     )
@@ -266,6 +267,41 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
             f"too. {beware.replace('do not', 'Do not', 1)}, and do not import a changelog",
         ),
     )
+
+
+def _another(situation: Situation, row: Row) -> Mapping[str, Any] | None:
+    """The step with the collected server that has the record and what waits, over its link or a new one; None: there is none."""
+    consumer, suffix = row["consumer"], row["suffix"]
+    lacking = lacking_what_others_have(situation, suffix)
+    able = [
+        one
+        for one in situation.pairs
+        if (one["consumer"], one["suffix"], one["decision"]) == (consumer, suffix, SEND)
+        if one["to_send"] and not one["unrelated"] and one["supplier"] not in lacking
+        if not turned_away(situation, suffix, one["supplier"], consumer)
+    ]
+    if not able:
+        return None
+    sends = {one["supplier"]: sum(each["count"] for each in one["to_send"].values()) for one in able}
+    best = max(able, key=lambda one: (sends[one["supplier"]], bool(one["link"]), one["supplier"]))
+    waits = sum(
+        one["count"] for one in situation.verdicts.pending if (one["server"], one["suffix"]) == (consumer, suffix)
+    )
+    brings = f"what {consumer} waits for"
+    if sends[best["supplier"]] < waits:
+        brings = f"{sends[best['supplier']]:,} of the {waits:,} changes that {consumer} waits for"
+    supplier = best["supplier"]
+    off = best["link"] and best["link_enabled"] is False
+    do = (
+        f"do what LINK_DISABLED says on {best['link']} of {supplier}"
+        if off
+        else f"do what LINK_FAILING says on {best['link']} of {supplier}"
+        if best["link"] and best.get("link_failing")
+        else f"let {best['link']} of {supplier} run"
+        if best["link"]
+        else f"make a temporary agreement from {supplier} to {consumer}"
+    )
+    return step(do, f"the changelog of {supplier} has the record at which a session of it begins, and {brings}")
 
 
 def _waits_elsewhere(situation: Situation, row: Row) -> bool:

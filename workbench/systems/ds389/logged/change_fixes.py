@@ -16,6 +16,11 @@ def run(server: str, *words: str) -> str:
     return f"on {server}: `dsconf INSTANCE {shlex.join(words)}`"
 
 
+def switch_on(supplier: str, suffix: str | None, name: str) -> str:
+    """The command that switches an agreement on."""
+    return run(supplier, "repl-agmt", "enable", "--suffix", suffix or "SUFFIX", name)
+
+
 def supplier_again(server: str, suffix: str | None, replica_id: str) -> str:
     """The command that makes a hub or a read-only consumer a supplier."""
     words = (
