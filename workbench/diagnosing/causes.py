@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.left_out_changes import name_left_out
+from workbench.diagnosing.left_out_changes import name_left_out, name_only_who_has_it
 from workbench.diagnosing.thrown_away import named_in
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
@@ -42,7 +42,7 @@ def name_causes(situation: Situation) -> None:
             row["reasons"] = [UNTOLD]
             continue
         missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
-    name_left_out(situation, lacked)
+    name_only_who_has_it(situation.verdicts.missing, name_left_out(situation, lacked))
     for key, rows in missing.items():
         proving, loss = situation.topology.proving, _loss(situation, key, rows[:_LOOKED_AT])
         candidates = proving.causes(loss)
