@@ -27,6 +27,7 @@ from workbench.diagnosing.detectors import detected
 from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.passing_over import note_passed_over
 from workbench.diagnosing.precedence import in_precedence
+from workbench.diagnosing.references import drop_void_causes, name_what_tells, with_shown_references
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.steps_before_filling import with_steps_before_filling
 from workbench.diagnosing.stream_rows import applier_rows, copy_rows, log_rows, replica_rows
@@ -166,6 +167,9 @@ def _detected(
     sources = judged.streams.sources if judged.streams else {}
     found = on_furthest(with_sources(detected(situation), sources), judged.tiers)
     said = with_steps_before_filling(situation, in_precedence(found, situation.topology.links))
+    said = with_shown_references(said)
+    drop_void_causes(judged.missing, said)
+    name_what_tells(pairs, said)
     return situation, sorted(restart_after_filling(with_what_goes(situation, said), situation.topology), key=_rank)
 
 

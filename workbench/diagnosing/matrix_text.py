@@ -167,8 +167,8 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
     elif opens := row.get("link_opens"):
         yield f"    but not before {opens_text(opens)}: the link was told to hold no session until then (LINK_FAILING)"
     elif reason := row.get("link_failing"):
-        told_by = "UNRELATED_DATA" if row["unrelated"] else "LINK_FAILING"
-        yield f"    but the link fails: {REASONS[reason]} ({told_by})"
+        told_by = row.get("link_told_by", "UNRELATED_DATA" if row["unrelated"] else "LINK_FAILING")
+        yield f"    but the link fails: {REASONS[reason]}{f' ({told_by})' if told_by else ''}"
     if row["would_contact"] is False:
         yield "    but it does not contact the consumer: it remembers it as having all this"
     for name, other in row["others"].items():
