@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from workbench.diagnosing.matrix_text import why_it_fails
 from workbench.diagnosing.references import drop_void_causes, name_what_tells, with_shown_references
 from workbench.model import Finding, step
 
@@ -55,3 +56,10 @@ def test_the_matrix_names_the_finding_that_is_shown() -> None:
     assert [row["link_told_by"] for row in rows] == [ROOT.code, "LINK_FAILING"]
     name_what_tells(rows, [ROOT])
     assert [row["link_told_by"] for row in rows] == [None, None]
+
+
+def test_a_link_that_is_refused_says_what_is_refused() -> None:
+    row = {"link_failing": "refused", "link_fails": "change refused, 53 (unwilling to perform)"}
+    assert why_it_fails(row) == "change refused, 53 (unwilling to perform)"
+    assert why_it_fails({**row, "link_fails": None}).startswith("nothing listens")
+    assert why_it_fails({**row, "link_failing": "tls"}).startswith("no encrypted connection")

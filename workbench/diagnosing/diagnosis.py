@@ -262,6 +262,7 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
         "link": link.name if link else None,
         "link_enabled": link.enabled if link else None,
         "link_failing": link.blocked if link else None,
+        "link_fails": link.failure.short if link and link.blocked and link.failure else None,
         "leads_elsewhere": link is None and shown.leads_elsewhere(supplier.server, supplier.suffix, consumer.server),
         "link_opens": link.failure.opens.isoformat() if link and link.failure and link.failure.opens else None,
         "rules": rules.name,

@@ -13,7 +13,7 @@ from workbench.diagnosing.failing_links import all_behind, failing_rows, failing
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.in_queues import held_by
-from workbench.diagnosing.matrix_text import matrix_text, outside_text
+from workbench.diagnosing.matrix_text import matrix_text, outside_text, why_it_fails
 from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.refusals import refused_say
 from workbench.diagnosing.streams_text import streams_text
@@ -21,7 +21,6 @@ from workbench.diagnosing.tiers_text import tiers_text
 from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 from workbench.model import System
 from workbench.plain import aligned, one_cell
-from workbench.rules.link_failures import REASONS
 from workbench.rules.verdicts import MISSING, UNKNOWN
 
 Row = Mapping[str, Any]
@@ -584,7 +583,7 @@ def story_text(told: Row) -> str:
         for row in one["suppliers"]:
             link = f" over {row['link']}" if row["link"] else " (no link)"
             off = ", the link is disabled" if row["link_enabled"] is False else ""
-            off = f", the link fails ({REASONS[row['link_failing']]})" if row.get("link_failing") else off
+            off = f", the link fails ({why_it_fails(row)})" if row.get("link_failing") else off
             does = row["outcome"] or "does not read it"
             lines.append(
                 one_cell(f"    {row['supplier']}{link}: {row['decision'].replace('_', ' ')}, {does}{off}: {row['why']}")

@@ -10,7 +10,7 @@ from workbench.diagnosing.diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System, counted
 from workbench.plain import aligned, one_cell
 from workbench.rules.entries import ALL_SEEN, TURNED_DOWN
-from workbench.rules.link_failures import REASONS
+from workbench.rules.link_failures import REASONS, REFUSED
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 from workbench.systems import system_named
 
@@ -166,13 +166,19 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
         yield "    but the link is disabled: it holds no session"
     elif opens := row.get("link_opens"):
         yield f"    but not before {opens_text(opens)}: the link was told to hold no session until then (LINK_FAILING)"
-    elif reason := row.get("link_failing"):
+    elif row.get("link_failing"):
         told_by = row.get("link_told_by", "UNRELATED_DATA" if row["unrelated"] else "LINK_FAILING")
-        yield f"    but the link fails: {REASONS[reason]}{f' ({told_by})' if told_by else ''}"
+        yield f"    but the link fails: {why_it_fails(row)}{f' ({told_by})' if told_by else ''}"
     if row["would_contact"] is False:
         yield "    but it does not contact the consumer: it remembers it as having all this"
     for name, other in row["others"].items():
         yield f"    rule set {name}: {_in_short(other)}"
+
+
+def why_it_fails(row: Row) -> str:
+    """Why the link of a row does not run: where it is refused, whether the connection, the session or a change."""
+    reason = row["link_failing"]
+    return (reason == REFUSED and row.get("link_fails")) or REASONS[reason]
 
 
 def _in_short(other: Row) -> str:
