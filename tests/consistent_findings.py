@@ -314,7 +314,7 @@ def _times(held: Collected, found: Row, texts: Sequence[str]) -> Iterator[str]:
                     yield f"no position is of the day after {day}: {line[:200]}"
     early, late = min(held.read, default=None), max(held.read, default=None)
     for one, said in _sentences(found):
-        for number, unit in re.findall(r"the oldest (?:of|for) (\d+) (days|h|min|s)\b", said):
+        for number, unit in re.findall(r"the oldest (?:made|for) (\d+) (days|h|min|s)\b", said):
             size = {"days": 86400, "h": 3600, "min": 60, "s": 1}[unit]
             rows = [
                 row for row in found["pending"]

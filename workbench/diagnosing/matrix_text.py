@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.diagnosis import NO_LOG, NOT_WHOLE
-from workbench.model import System, counted
+from workbench.model import System, counted, ends
 from workbench.plain import aligned, one_cell
 from workbench.rules.entries import ALL_SEEN, TURNED_DOWN
 from workbench.rules.link_failures import REASONS, REFUSED
@@ -108,7 +108,7 @@ def stuck_of(row: Row) -> bool:
 def decision_words(row: Row) -> str:
     """What a pair would do now, in two or three words."""
     if row["decision"] == SEND:
-        return f"sends {_sent(row):,}"
+        return f"sends {_sent(row):,}" if _sent(row) else "sends nothing"
     if _reason(row, NO_LOG):
         return "keeps no log"
     if _reason(row, TURNED_DOWN):
@@ -147,11 +147,10 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
             for outcome, count in row["counts"].items()
             if outcome not in DELIVERED
         )
-        yield f"{pair}: sends {counted(_sent(row))} {start} {at(row['anchor'])}" + (
-            f"; passes over {others}" if others else ""
-        )
+        sends = counted(_sent(row)) if _sent(row) else "nothing"
+        yield f"{pair}: sends {sends} {start} {at(row['anchor'])}" + (f"; passes over {others}" if others else "")
         for origin, found in row["to_send"].items():
-            yield f"    of origin {origin}: {found['count']:,}, {at(found['first'])} to {at(found['last'])}"
+            yield f"    of origin {origin}: {found['count']:,}, {ends(at(found['first']), at(found['last']))}"
     elif row["decision"] == ANCHOR_NOT_FOUND and row["anchor"] and not _reason(row, NO_LOG):
         assumed = " (assumed: the log does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
         yield f"{pair}: can send nothing, its anchor {at(row['anchor'])} is {row['anchor_class']}{assumed}: {why}"
@@ -184,4 +183,4 @@ def why_it_fails(row: Row) -> str:
 def _in_short(other: Row) -> str:
     if other["decision"] != SEND:
         return str(other["decision"]).replace("_", " ")
-    return f"sends {counted(_sent(other))} from {other['anchor']}"
+    return f"sends {counted(_sent(other)) if _sent(other) else 'nothing'} from {other['anchor']}"

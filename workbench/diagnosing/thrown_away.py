@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.former_suppliers import origins_of
 from workbench.diagnosing.initialisations import initialisations
 from workbench.engine.positions import of_keys
-from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, step
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
@@ -191,9 +191,9 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "CHANGES_THROWN_AWAY",
             "error" if unsure < count else "warning",
-            f"no collected server {holds} {cut}{counted(count)} of {name} any more, {one.changes[0]['position']} to "
-            f"{one.changes[-1]['position']}: {name} made {them} before {_replaced(one)} at "
-            f"{_time(one.reset.began)}{_written_over(unsure, count)}",
+            f"no collected server {holds} {cut}{counted(count)} of {name} any more, "
+            f"{ends(one.changes[0]['position'], one.changes[-1]['position'])}: {name} made {them} before {_replaced(one)} at "
+            f"{_time(one.reset.ended)}{_written_over(unsure, count)}",
             server=name,
             origin=one.origin,
             suffix=one.maker.suffix,
