@@ -141,7 +141,10 @@ def _headline(found: Row, text: str, number: str) -> Iterator[str]:
     told = re.search(rf"{number} changes? (?:is|are) MISSING on (.*?) and will not", first)
     if bool(told) != bool(missing) or (told and not found["run"]["truncated"] and _int(told[1]) != len(missing)):
         yield f"{len(missing)} changes are missing: {first}"
-    if told and set(told[2].split(", ")) != {row["server"] for row in found["missing"]}:
+    of_suffix = [part.partition(" in ") for part in (told[2] if told else "").split(" and ")]
+    on = {(server, suffix) for servers, _, suffix in of_suffix for server in servers.split(", ")}
+    several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
+    if told and on != {(row["server"], row["suffix"] if several else "") for row in found["missing"]}:
         yield f"missing on {sorted({row['server'] for row in found['missing']})}: {first}"
     if missing and re.search("(?i)no change is (known to be )?missing", first):
         yield f"{len(missing)} changes are missing: {first}"
