@@ -277,6 +277,16 @@ class Need:
         return self.code in (MISSED, HIDDEN)
 
 
+def is_found(need: Need, findings: Iterable[Finding]) -> bool:
+    """True if a finding says what a need is about: the model may know of needs that no finding names."""
+    return any(
+        (one.code, one.server) == (need.code, need.server)
+        and one.suffix in (None, need.suffix)
+        and not one.overruled_by
+        for one in findings
+    )
+
+
 @dataclass(frozen=True)
 class Draft:
     """A way to mend a need, before it was tried.
