@@ -141,7 +141,10 @@ def _headline(found: Row, text: str, number: str) -> Iterator[str]:
     told = re.search(rf"{number} changes? (?:is|are) MISSING on (.*?) and will not", first)
     if bool(told) != bool(missing) or (told and not found["run"]["truncated"] and _int(told[1]) != len(missing)):
         yield f"{len(missing)} changes are missing: {first}"
-    if told and set(told[2].split(", ")) != {row["server"] for row in found["missing"]}:
+    of_suffix = [part.partition(" in ") for part in (told[2] if told else "").split(" and ")]
+    on = {(server, suffix) for servers, _, suffix in of_suffix for server in servers.split(", ")}
+    several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
+    if told and on != {(row["server"], row["suffix"] if several else "") for row in found["missing"]}:
         yield f"missing on {sorted({row['server'] for row in found['missing']})}: {first}"
     if missing and re.search("(?i)no change is (known to be )?missing", first):
         yield f"{len(missing)} changes are missing: {first}"
@@ -314,7 +317,7 @@ def _times(held: Collected, found: Row, texts: Sequence[str]) -> Iterator[str]:
                     yield f"no position is of the day after {day}: {line[:200]}"
     early, late = min(held.read, default=None), max(held.read, default=None)
     for one, said in _sentences(found):
-        for number, unit in re.findall(r"the oldest (?:of|for) (\d+) (days|h|min|s)\b", said):
+        for number, unit in re.findall(r"the oldest (?:made|for) (\d+) (days|h|min|s)\b", said):
             size = {"days": 86400, "h": 3600, "min": 60, "s": 1}[unit]
             rows = [
                 row for row in found["pending"]

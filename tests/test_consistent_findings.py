@@ -140,7 +140,7 @@ PLANTED = {
     ),
     "a link that is on": (_finding("LINK_DISABLED", "x", server="s1", link="s1-to-s2"), "s1-to-s2 is not off"),
     "a clock that is right": (_finding("CLOCK_AHEAD", "the clock of s1 is 3.0 days ahead", server="s1"), "is that far ahead"),
-    "another age": (_finding("PENDING_CHANGES", "the oldest of 9 days before", server="s1"), "nothing that waits is that old"),
+    "another age": (_finding("PENDING_CHANGES", "the oldest made 9 days before", server="s1"), "nothing that waits is that old"),
     "equal entries": (
         _finding("ENTRIES_DIFFER", "99 entries of s1 differ from those of s3, although", server="s1"),
         "entries of s1 differ",

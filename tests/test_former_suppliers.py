@@ -56,7 +56,7 @@ def test_what_a_hub_made_before_is_brought_by_the_role_that_it_had(tmp_path: Pat
     for finding in waiting:
         assert finding["fix"][0]["repair"] == "do what STRANDED_CHANGE says of s3"
         assert "only s3 has them, as an origin that it is no more" in finding["summary"]
-    assert headline(found).startswith("5 are stranded on s3; ")
+    assert headline(found).startswith("5 changes are stranded on s3; ")
 
 
 def test_a_supplier_takes_a_hub_for_itself_by_the_first_element_of_its_ruv(tmp_path: Path) -> None:

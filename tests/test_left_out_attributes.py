@@ -15,6 +15,7 @@ from planning_samples import purged_here_kept_there
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.left_out_changes import name_only_who_has_it
 from workbench.repairs.planning import plan
 from workbench.systems.ds389.live import entry_hands
 
@@ -151,6 +152,20 @@ def test_a_change_that_a_link_passed_on_without_an_attribute_is_told_by_two_logs
         assert "a link left attributes out" in missed["summary"] and "no log does" not in missed["summary"]
     else:
         assert "a link" not in row["says"] and "a link left" not in missed["summary"]
+
+
+def test_who_misses_a_change_is_not_named_as_one_who_has_it() -> None:
+    """The log of c has the change without an attribute; those of d have it whole, which its entries lack."""
+
+    def held(position: str, *names: str) -> list[str]:
+        rows = [
+            {"server": server, "suffix": "o=x", "position": position, "held_by": [*names]} for server in ("c", "d", "r")
+        ]
+        name_only_who_has_it(rows, {("c", "o=x", position)})
+        return rows[-1]["held_by"]
+
+    assert held(csn(1, 1), "a", "c", "d") == ["a"]
+    assert (held(csn(1, 1), "c", "d"), held(csn(1, 1), "c")) == (["d"], [])
 
 
 def test_a_plan_claims_nothing_of_a_cleaned_origin_and_knows_the_conflicts(tmp_path: Path) -> None:

@@ -145,18 +145,6 @@ def test_equal_entries_show_nothing_of_changes_that_went_with_the_old_data(tmp_p
         }
 
 
-def test_an_entry_that_nothing_changed_since_lacks_what_went_with_the_old_data(tmp_path: Path) -> None:
-    """Its values are older than the lost changes, or a later change only added one: nothing of them was replaced."""
-    ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
-    for number, mark in enumerate((f"adcsn-{csn(5, 1)};vucsn-{csn(5, 1)}", f"vucsn-{LATER}")):
-        shown = export(ruv, [entry("uid=u,ou=people", 1, f"telephoneNumber;{mark}: 117")])
-        files = folder(20) | {f"{name}.entries.ldif": shown for name in ("s1", "s2")}
-        found = diagnose(case_of(tmp_path / str(number), files))
-        (one,) = of("CHANGES_THROWN_AWAY", found["findings"])
-        assert (one["items"], one["severity"]) == (LOST, "error")
-        assert {row["position"] for row in found["missing"]} == {*LOST}
-
-
 def verdicts(folder_of: Path, files: dict[str, Any], position: str = LOST[0]) -> dict[str, tuple[str, str]]:
     """Server -> verdict and rule on one change, by the diagnosis and as `explain` tells it."""
     given = folder_of / "given"

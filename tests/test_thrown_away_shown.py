@@ -6,8 +6,8 @@ from pathlib import Path
 
 from detector_samples import findings, of
 from entry_samples import entry, export
-from mesh_samples import case_of, claims, elements, replica
-from test_thrown_away import LOST, folder
+from mesh_samples import case_of, claims, csn, elements, replica
+from test_thrown_away import LATER, LOST, folder
 
 from workbench import diagnose
 
@@ -41,3 +41,15 @@ def test_own_changes_that_only_a_consumer_shows_are_no_reason_to_fill_their_make
     (hidden,) = of("OWN_CHANGES_HIDDEN", findings(tmp_path, files))
     assert [fix["repair"] for fix in hidden["fix"]] == ["do what MISSED_CHANGE says of s1"]
     assert "only entries of c5 show what they did" in hidden["fix"][0]["why"]
+
+
+def test_an_entry_that_nothing_changed_since_lacks_what_went_with_the_old_data(tmp_path: Path) -> None:
+    """Its values are older than the lost changes, or a later change only added one: nothing of them was replaced."""
+    ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
+    for number, mark in enumerate((f"adcsn-{csn(5, 1)};vucsn-{csn(5, 1)}", f"vucsn-{LATER}")):
+        shown = export(ruv, [entry("uid=u,ou=people", 1, f"telephoneNumber;{mark}: 117")])
+        files = folder(20) | {f"{name}.entries.ldif": shown for name in ("s1", "s2")}
+        found = diagnose(case_of(tmp_path / str(number), files))
+        (one,) = of("CHANGES_THROWN_AWAY", found["findings"])
+        assert (one["items"], one["severity"]) == (LOST, "error")
+        assert {row["position"] for row in found["missing"]} == {*LOST}

@@ -261,7 +261,9 @@ C5, C6 = csn(5, 1), csn(6, 1)
         (loss(5, 30, mark=csn(30, 1), resets=(reset(REPLACED, 20),)), {"CHANGELOG_RECREATED": {C5}}),  # made later
         (loss(5, 6, mark=C6, before=C5, resets=(reset(REPLACED, 20),)), {"CHANGELOG_RECREATED": {C6}}),
         (loss(5, 6, resets=(reset(REPLACED, 20),)), {}),  # nothing marks where the new data begin
-        (loss(5, 6, logs=False, resets=(reset(REPLACED, 20),)), {"CHANGELOG_RECREATED": {C5, C6}}),
+        (loss(5, 6, logs=False, resets=(reset(REPLACED, 20),)), {"": {C5, C6}}),  # it keeps no log
+        (loss(5, 6, mark=C6, log_made=at(10), resets=(reset(REPLACED, 20),)), {"": {C5, C6}}),
+        (loss(5, 6, mark=C6, log_made=at(30), resets=(reset(REPLACED, 20),)), {"CHANGELOG_RECREATED": {C5, C6}}),
         # an anchor passed over
         (loss(5, 6, passed_over=((at(20), C6),)), {"ANCHOR_PURGED": {C5}}),
         (loss(5, 6, passed_over=((at(5.5), csn(9, 1)),)), {"ANCHOR_PURGED": {C5}}),

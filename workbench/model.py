@@ -420,6 +420,15 @@ def counted(count: int, one: str = "change", several: str = "") -> str:
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
+def ends(first: str, last: str) -> str:
+    """From where to where some changes lie, in their order; of one change only that one.
+
+    >>> ends("a1", "a9"), ends("a1", "a1")
+    ('a1 to a9', 'a1')
+    """
+    return first if first == last else f"{first} to {last}"
+
+
 def listed(names: Sequence[str], word: str = "and", most: int | None = None) -> str:
     """Names as a sentence lists them; of more than the most the first ones.
 

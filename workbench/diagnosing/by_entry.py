@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
+from workbench.diagnosing.causes import STATES_UNTOLD
 from workbench.diagnosing.pull_outcomes import PullOutcomes
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.diagnosing.waiting import who_would_send
@@ -50,7 +51,6 @@ LACKS = "state_lacks"
 OWN_SINCE, OF_TWO = "own_since", "duplicate_origin"
 """Why a server may refuse what is sent: others have own changes of it younger than its files, or another one uses its origin."""
 
-_UNTOLD = "the states of entries do not tell how a change was missed"
 
 Row = Mapping[str, Any]
 
@@ -472,7 +472,7 @@ class _Compared:
             proof = {
                 "evidence": [CHANGE_STATE],
                 "cause": None,
-                "reasons": [_UNTOLD],
+                "reasons": [STATES_UNTOLD],
                 "rule": LACKS,
                 "says": SAYS[LACKS],
             }

@@ -1,8 +1,11 @@
-"""Why each missing change was missed: what the rules of the system make of the evidence, and only if just one thing fits."""
+"""Why each missing change was missed: what the rules of the system make of the evidence, and only if just one thing fits.
+
+A cause that no finding is about has no code: then the one reason says it all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.left_out_changes import name_left_out
+from workbench.diagnosing.left_out_changes import name_left_out, name_only_who_has_it
 from workbench.diagnosing.thrown_away import named_in
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
@@ -19,12 +22,23 @@ if TYPE_CHECKING:
 
 UNTOLD = "its entries were changed or lost past replication: no log tells how"
 """Reason of a change that only entries show to be missing."""
+STATES_UNTOLD = "the states of entries do not tell how a change was missed"
+NOTHING_FITS = "no candidate makes the server lack it"
 OPERATIONS_ERROR, _AT_ONCE = 1, timedelta(seconds=2)
 """What a server answers whose database could not be written; its log says so before the answer, in the same moment."""
 _LOOKED_AT = 10_000
 """Changes of one origin that are held against each candidate."""
 
 Key = tuple[str, str | None, str]
+
+
+def told_without_code(reasons: Sequence[str], codes: Collection[str]) -> str:
+    """The one reason that says why changes were missed although no finding is about it; empty: the cause is open.
+
+    codes  of findings; a reason that begins with one of them is of a candidate that is not certain
+    """
+    (only,) = reasons if len(reasons) == 1 else ("",)
+    return "" if only in (UNTOLD, NOTHING_FITS, STATES_UNTOLD) or only.partition(":")[0] in codes else only
 
 
 def name_causes(situation: Situation) -> None:
@@ -42,7 +56,7 @@ def name_causes(situation: Situation) -> None:
             row["reasons"] = [UNTOLD]
             continue
         missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
-    name_left_out(situation, lacked)
+    name_only_who_has_it(situation.verdicts.missing, name_left_out(situation, lacked))
     for key, rows in missing.items():
         proving, loss = situation.topology.proving, _loss(situation, key, rows[:_LOOKED_AT])
         candidates = proving.causes(loss)
@@ -58,10 +72,9 @@ def name_causes(situation: Situation) -> None:
             fitting = [one for one in candidates if row["position"] in one.loses]
             codes = {one.code for one in fitting}
             certain = codes == {one.code for one in surely if row["position"] in one.loses}
-            row["cause"] = codes.pop() if certain and len(codes) == 1 else None
-            row["reasons"] = [f"{one.code}: {one.because}" for one in fitting] or [
-                "no candidate makes the server lack it"
-            ]
+            row["cause"] = (codes.pop() or None) if certain and len(codes) == 1 else None
+            told = [f"{one.code}: {one.because}" if one.code else one.because for one in fitting]
+            row["reasons"] = told or [NOTHING_FITS]
     gone = named_in(situation.thrown_away)
     for row in situation.verdicts.missing:
         if (row["suffix"], row["position"]) in gone:
@@ -99,7 +112,17 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
         _passed_over(situation, server, suffix),
         _cleaned(situation, origin, surely=True),
         _unwritten(situation, server, suffix, others),
+        _log_made(situation, server, suffix),
     )
+
+
+def _log_made(situation: Situation, server: str, suffix: str | None) -> datetime | None:
+    """When the server last said that its log of changes was removed."""
+    codes = situation.topology.proving.log_removed
+    where = pc.field("code").isin(pa.array(sorted(codes), pa.string())) & pc.field("at").is_valid()
+    of = suffix if situation.of_several(server) else None
+    found = situation.rows("messages", ["at"], where, server=server, suffix=of) if codes else ()
+    return max((row["at"] for batch in found for row in batch.to_pylist()), default=None)
 
 
 def _answers(situation: Situation, server: str, suffix: str | None, positions: Iterable[str]) -> list[dict[str, Any]]:

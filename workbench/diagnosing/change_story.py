@@ -180,6 +180,7 @@ def _suppliers(
             row: dict[str, Any] = {"supplier": supplier.server, "link": link.name if link else None}
             row |= {"link_enabled": link.enabled if link else None, "decision": planned.row["decision"]}
             row |= {"link_failing": link.blocked if link else None}
+            row |= {"link_fails": link.failure.short if link and link.failure and link.blocked else None}
             why = planned.row["reasons"][-1]["says"] if planned.row["reasons"] else ""
             yield {**row, "outcome": planned.outcome_of(key), "why": why}
 

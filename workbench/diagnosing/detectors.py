@@ -244,8 +244,8 @@ _GOES_BY_ITSELF = step(
 _CLEAN = step(
     "clean the origin only if its server is gone for good, and after every server has all of its changes",
     "a dead origin stays in every vector, and its last record may hold up trimming",
-    "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` tells who would, "
-    "and `workbench plan` which servers a cleaning harms or does not reach",
+    "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench plan` says which servers "
+    "a cleaning harms or does not reach",
 )
 
 

@@ -27,6 +27,7 @@ from workbench.diagnosing.detectors import detected
 from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.passing_over import note_passed_over
 from workbench.diagnosing.precedence import in_precedence
+from workbench.diagnosing.references import drop_void_causes, name_what_tells, with_shown_references
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.steps_before_filling import with_steps_before_filling
 from workbench.diagnosing.stream_rows import applier_rows, copy_rows, log_rows, replica_rows
@@ -166,6 +167,9 @@ def _detected(
     sources = judged.streams.sources if judged.streams else {}
     found = on_furthest(with_sources(detected(situation), sources), judged.tiers)
     said = with_steps_before_filling(situation, in_precedence(found, situation.topology.links))
+    said = with_shown_references(said)
+    drop_void_causes(judged.missing, said)
+    name_what_tells(pairs, said)
     return situation, sorted(restart_after_filling(with_what_goes(situation, said), situation.topology), key=_rank)
 
 
@@ -258,6 +262,7 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
         "link": link.name if link else None,
         "link_enabled": link.enabled if link else None,
         "link_failing": link.blocked if link else None,
+        "link_fails": link.failure.short if link and link.blocked and link.failure else None,
         "leads_elsewhere": link is None and shown.leads_elsewhere(supplier.server, supplier.suffix, consumer.server),
         "link_opens": link.failure.opens.isoformat() if link and link.failure and link.failure.opens else None,
         "rules": rules.name,

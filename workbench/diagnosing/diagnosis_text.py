@@ -11,9 +11,10 @@ from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disable
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
+from workbench.diagnosing.first_line import by_suffix, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.in_queues import held_by
-from workbench.diagnosing.matrix_text import matrix_text, outside_text
+from workbench.diagnosing.matrix_text import matrix_text, outside_text, why_it_fails
 from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.refusals import refused_say
 from workbench.diagnosing.streams_text import streams_text
@@ -21,7 +22,6 @@ from workbench.diagnosing.tiers_text import tiers_text
 from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 from workbench.model import System
 from workbench.plain import aligned, one_cell
-from workbench.rules.link_failures import REASONS
 from workbench.rules.verdicts import MISSING, UNKNOWN
 
 Row = Mapping[str, Any]
@@ -38,7 +38,7 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     title = f"{system.title}, snapshot {one_cell(labels[-1])}" + (
         f" (the last of {len(labels)})" if len(labels) > 1 else ""
     )
-    several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
+    several = several_suffixes(found["servers"])
     parts = [title, headline(found), findings_text(found["findings"], several), _changes(found, several)]
     parts += [streams_text(found), tiers_text(found)]
     if found["trees"]:
@@ -65,9 +65,16 @@ def summed(found: Row) -> dict[str, Any]:
     cut = found["run"].get("truncated", {})
     found = found if "missing" in cut else {**found, **_but_for_those_filled(found)}
 
+    several = several_suffixes(found["servers"])
+
     def told(name: str, rows: Sequence[Row]) -> dict[str, Any]:
-        unseen = {server for server, _, _ in beyond_the_cut(found, name)}
-        return {"count": cut.get(name) or len(rows), "on": sorted({*_on(rows), *unseen})}
+        unseen = beyond_the_cut(found, name)
+        places = {
+            *((row["suffix"], row["server"]) for row in rows),
+            *((suffix, server) for server, _, suffix in unseen),
+        }
+        about = {"by_suffix": by_suffix(places)} if several else {}
+        return {"count": cut.get(name) or len(rows), "on": sorted({server for _, server in places}), **about}
 
     counted = {name: told(name, found[name]) for name in ("missing", "stranded", "unknown")}
     if "missing" not in cut:
@@ -114,6 +121,7 @@ def summed(found: Row) -> dict[str, Any]:
         counted[name] = {
             "count": max(lacks.values(), default=0),
             "on": sorted(lacks),
+            **({"by_suffix": by_suffix((row["suffix"], row["server"]) for row in rows)} if several else {}),
             "same": len(set(lacks.values())) < 2,
             "in_no_log": max(gone.values(), default=0),
             "unread_log": any(row.get("unread_log") for row in rows),
@@ -128,7 +136,6 @@ def summed(found: Row) -> dict[str, Any]:
         counted["stuck"]["if_source"] = guessed
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
-    several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
     failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
     ways = [linked.closed_ways(row) for row in arrives["stuck"]]
     open_ways = [row for row, mine in zip(arrives["stuck"], ways, strict=True) if not mine]
@@ -142,7 +149,7 @@ def summed(found: Row) -> dict[str, Any]:
     return {
         **counted,
         "also": _not_named(found.get("findings", ()), failing),
-        "roots": roots_of((one["code"], _root_of(one, several)) for one in found.get("findings", ())),
+        "roots": roots_of((one["code"], root_of(one, several)) for one in found.get("findings", ())),
         "thrown_away": any(one["code"] == "CHANGES_THROWN_AWAY" for one in found.get("findings", ())),
         "doubted": bool(guessed)
         or any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
@@ -159,12 +166,6 @@ def summed(found: Row) -> dict[str, Any]:
         "no_vector": _no_vector(found),
         "tiered": bool(found.get("trees")),
     }
-
-
-def _root_of(finding: Row, several: bool) -> str:
-    """What a finding says at the beginning of the first line, with its suffix where there are several; empty: nothing."""
-    root, suffix = finding.get("root") or "", finding.get("suffix")
-    return f"of {suffix}: {root}" if root and several and suffix and suffix not in root else root
 
 
 def _but_for_those_filled(found: Row) -> dict[str, list[Row]]:
@@ -224,7 +225,7 @@ def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
     led = {(one["consumer"] or one["means"], one["suffix"]) for one in links}
     blind = {suffix for consumer, suffix in led if consumer is None}
     about = sorted({(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind} - led, key=str)
-    several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
+    several = several_suffixes(found["servers"])
     return [f"{server} in {suffix}" if several else server for server, suffix in about] if links else []
 
 
@@ -298,10 +299,6 @@ def beyond_the_cut(found: Row, name: str) -> set[tuple[str, str, str | None]]:
     shown = {(row["server"], row["origin"], row["suffix"]) for row in found[name]}
     told = [one for one in found["findings"] if _TOLD_BY.get(one["code"]) == name and one["origin"]]
     return {(one["server"], one["origin"], one["suffix"]) for one in told} - shown
-
-
-def _on(rows: Iterable[Row]) -> list[str]:
-    return sorted({row["server"] for row in rows})
 
 
 def collected(found: Row) -> list[tuple[str, str | None]]:
@@ -388,37 +385,37 @@ def verdict_line(told: Row) -> str:
         roots.append(f"{more:,} more such {'finding' if more == 1 else 'findings'}")
     said: list[str] = []
     if count := missing["count"]:
-        least, where = "" if missing["exact"] else "up to ", ", ".join(missing["on"])
+        least, where = "" if missing["exact"] else "up to ", on_which(missing)
         are, themselves = ("change is", "itself") if count == 1 else ("changes are", "themselves")
         said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
     if count := stranded["count"]:
         how = "on {} alone, of the collected servers" if stranded.get("unsure") else "stranded on {}"
-        said.append(f"{count:,} {'is' if count == 1 else 'are'} {how.replace('{}', ', '.join(stranded['on']))}")
+        said.append(f"{count:,} {'is' if count == 1 else 'are'} {how.replace('{}', on_which(stranded))}")
     if told["dropped"]["count"]:
-        said.append(dropped_say(*_most(told["dropped"], told["pending_cut"]), unsure=told["dropped"]["unsure"]))
+        said.append(dropped_say(*most_of(told["dropped"], told["pending_cut"]), unsure=told["dropped"]["unsure"]))
     fails, waits, gone = links_say(told), [], 0
     if told["waiting"]["count"]:
-        count, on, least = _most(told["waiting"], told["pending_cut"])
+        count, on, least = most_of(told["waiting"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["refused"]["count"]:
-        waits.append(refused_say(*_most(told["refused"], told["pending_cut"])))
+        waits.append(refused_say(*most_of(told["refused"], told["pending_cut"])))
     if told["passed"]["count"]:
-        count, on, least = _most(told["passed"], told["pending_cut"])
+        count, on, least = most_of(told["passed"], told["pending_cut"])
         have = "has" if count == 1 else "have"
         waits.append(
             f"{least}{count:,} {have} not arrived at {on}, and the next session passes over {'it' if count == 1 else 'them'}"
         )
     if told["behind_gap"]["count"]:
-        count, on, least = _most(told["behind_gap"], told["pending_cut"])
+        count, on, least = most_of(told["behind_gap"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} lacks")
     if told["held"]["count"]:
-        count, on, least = _most(told["held"], told["pending_cut"])
+        count, on, least = most_of(told["held"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")
     if told["stuck"]["count"]:
         unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]
         who = "no collected server" if unread else "nobody"
         log = "no collected log" if unread or told["stuck"]["unread_log"] else "no log"
-        count, on, least = _most(told["stuck"], told["pending_cut"])
+        count, on, least = most_of(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
         if told["stuck_behind_links"]:
             what = "change" if count == 1 else "changes"
@@ -458,7 +455,7 @@ def verdict_line(told: Row) -> str:
         other = "other " if told.get("thrown_away") else ""
         said.insert(first, f"no {other}change is known to be missing" if unsure else "no change is missing")
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []
-    line = one_cell("; ".join([*roots, *said, *open_, *also]) + ".")
+    line = one_cell("; ".join(with_nouns([*roots, *said, *open_, *also])) + ".")
     begins = line.split(maxsplit=1)[0].rstrip(",:;")
     return line if begins in told.get("names", ()) else line[0].upper() + line[1:]
 
@@ -498,11 +495,6 @@ def _named_few(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     few = [*names[:_NAMED], *([f"{more} other {'server' if more == 1 else 'servers'}"] if more > 0 else [])]
     return " and ".join(filter(None, [", ".join(few[:-1]), few[-1]]))
-
-
-def _most(told: Row, cut: bool) -> tuple[int, str, str]:
-    """Of several servers each may wait for another number, and for the same changes as another one."""
-    return told["count"], ", ".join(told["on"]), "at least " if cut else "" if told["same"] else "up to "
 
 
 def _changes(found: Row, suffixes: bool) -> str:
@@ -584,7 +576,7 @@ def story_text(told: Row) -> str:
         for row in one["suppliers"]:
             link = f" over {row['link']}" if row["link"] else " (no link)"
             off = ", the link is disabled" if row["link_enabled"] is False else ""
-            off = f", the link fails ({REASONS[row['link_failing']]})" if row.get("link_failing") else off
+            off = f", the link fails ({why_it_fails(row)})" if row.get("link_failing") else off
             does = row["outcome"] or "does not read it"
             lines.append(
                 one_cell(f"    {row['supplier']}{link}: {row['decision'].replace('_', ' ')}, {does}{off}: {row['why']}")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.checked import NO_TEXTS, NOTHING, Inputs, called, checked
-from workbench.model import SEVERITIES, Problem
+from workbench.model import SEVERITIES, Problem, ends
 from workbench.plain import one_cell
 
 LARGEST = 256 << 20
@@ -276,7 +276,7 @@ def _named(name: str, row: Row) -> str:
     about = f"{row['server']}, origin {row['origin']}"
     if name in ("missing", "stranded"):
         return f"{about}: {row['position']}"
-    return f"{about}: {row['from']} to {row['to']}" if name == "unknown" else about
+    return f"{about}: {ends(row['from'], row['to'])}" if name == "unknown" else about
 
 
 def _about(name: str, row: Row) -> str:

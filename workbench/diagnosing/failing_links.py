@@ -319,7 +319,7 @@ def failing_say(rows: Sequence[Row]) -> str:
 
 
 def _more(rows: Sequence[Row]) -> str:
-    return f"; {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return f"; and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
 
 
 def _for(why: str) -> str:

@@ -22,7 +22,7 @@ from workbench.engine.positions import of_keys
 from workbench.engine.rows import rows_at
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
-from workbench.model import counted, step
+from workbench.model import counted, ends, step
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
@@ -201,9 +201,8 @@ def gone_with_the_data(situation: Situation, server: str | None, suffix: str | N
 
 def make_again(server: str | None, gone: Sequence[str]) -> Mapping[str, Any]:
     """What to do about such changes."""
-    ends = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
     return step(
-        f"make {counted(len(gone))} of {server} again on another supplier, if still right: {ends}",
+        f"make {counted(len(gone))} of {server} again on another supplier, if still right: {ends(gone[0], gone[-1])}",
         f"the access log of {server} names operation and entry of each, and no other collected server has them",
     )
 

@@ -6,7 +6,7 @@ log of h    6b083849000000010000 modify uid=anna: modifiersName, modifyTimestamp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
 
-def name_left_out(situation: Situation, rows: Sequence[dict[str, Any]]) -> None:
-    """Say so in `says` and `reasons` of rows of changes that entries lack: of the server, or of all that send to it."""
+Place = tuple[str, str | None, str]
+"""A server, a suffix and the position of a change."""
+
+
+def name_left_out(situation: Situation, rows: Sequence[dict[str, Any]]) -> set[Place]:
+    """Say so in `says` and `reasons` of rows of changes that entries lack: of the server, or of all that send to it.
+
+    Returns the places whose own log has the change without the attribute.
+    """
+    cut_short: set[Place] = set()
     touched = _touched(situation, sorted({row["position"] for row in rows}))
     differing = _differing(situation)
     for row in rows:
@@ -35,10 +43,25 @@ def name_left_out(situation: Situation, rows: Sequence[dict[str, Any]]) -> None:
         lost = named.keys() - frozenset[str]().union(*(logs[name] for name in at))
         whole = next((name for name in sorted(logs) if lost and lost <= logs[name]), None)
         if whole:
-            whose = "its log has" if at == [row["server"]] else f"the log of {at[0]}, which sends to it, has"
+            own = at == [row["server"]]
+            cut_short |= {place} if own else set()
+            whose = "its log has" if own else f"the log of {at[0]}, which sends to it, has"
             names = ", ".join(sorted(named[low] for low in lost))
             row["says"] = f"{whose} the change without {names}, which the log of {whole} has: a link left it out"
             row["reasons"] = [row["says"]]
+    return cut_short
+
+
+def name_only_who_has_it(missing: Sequence[dict[str, Any]], cut_short: Collection[Place]) -> None:
+    """Take servers out of `held_by` of missing changes that miss them too.
+
+    A log that has the change whole stays named if there is no other, whatever the entries of its server lack: it can still be
+    sent from there. One that has it without an attribute (`cut_short`) is never named.
+    """
+    lacking = {(row["server"], row["suffix"], row["position"]) for row in missing}
+    for row in missing:
+        whole = [name for name in row["held_by"] if (name, row["suffix"], row["position"]) not in cut_short]
+        row["held_by"] = [name for name in whole if (name, row["suffix"], row["position"]) not in lacking] or whole
 
 
 def _touched(
@@ -62,9 +85,9 @@ def _touched(
     return found
 
 
-def _differing(situation: Situation) -> Mapping[tuple[str, str | None, str], Mapping[str, str]]:
+def _differing(situation: Situation) -> Mapping[Place, Mapping[str, str]]:
     """Server, suffix and change -> the attributes whose values by it the entry lacks: in small letters, and as written."""
-    found: dict[tuple[str, str | None, str], dict[str, str]] = {}
+    found: dict[Place, dict[str, str]] = {}
     for contents in situation.verdicts.contents:
         for one in contents.differences:
             for server in one.servers if one.position and one.attribute else ():

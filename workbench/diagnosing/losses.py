@@ -42,7 +42,7 @@ from workbench.diagnosing.shown_by_entries import (
 from workbench.diagnosing.thrown_away import is_thrown_away, kept_by_entries, named_in
 from workbench.diagnosing.waiting_fixes import mend_first, no_way_now
 from workbench.diagnosing.without_way import unlinked, without_way
-from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step, time_passed
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import ENTRIES_LACK
 
@@ -320,7 +320,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "MISSED_CHANGE",
             "error",
-            f"{server} missed {counted(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}"
+            f"{server} missed {counted(len(rows))} of origin {origin}, {ends(first, end)}, and {what}{why}"
             f"{f'; {replaced} (its errors log says so)' if replaced else ''}{cut}",
             **_of_changes(key, rows),
             fix=(
@@ -361,8 +361,8 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "STRANDED_CHANGE",
             "warning" if elsewhere else "error",
-            f"{among}only {server} holds {counted(len(rows))} of origin {origin}, {rows[0]['position']} to "
-            f"{rows[-1]['position']}{_made_once(situation, *key)}, and no session "
+            f"{among}only {server} holds {counted(len(rows))} of origin {origin}, "
+            f"{ends(rows[0]['position'], rows[-1]['position'])}{_made_once(situation, *key)}, and no session "
             f"{'with another collected one ' if elsewhere else ''}will deliver them",
             **_of_changes(key, rows),
             fix=_kept_or_saved(situation, server, rows, elsewhere),
@@ -443,7 +443,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
         now = read or newest.get(row["server"]) or max(newest.values(), default=None)
         age = (
-            f", the oldest of {time_passed(now - moment)} before the servers were read"
+            f", the oldest made {time_passed(now - moment)} before the servers were read"
             if now and moment and now > moment
             else ""
         )

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.diagnosis import NO_LOG, NOT_WHOLE
-from workbench.model import System, counted
+from workbench.model import System, counted, ends
 from workbench.plain import aligned, one_cell
 from workbench.rules.entries import ALL_SEEN, TURNED_DOWN
-from workbench.rules.link_failures import REASONS
+from workbench.rules.link_failures import REASONS, REFUSED
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 from workbench.systems import system_named
 
@@ -108,7 +108,7 @@ def stuck_of(row: Row) -> bool:
 def decision_words(row: Row) -> str:
     """What a pair would do now, in two or three words."""
     if row["decision"] == SEND:
-        return f"sends {_sent(row):,}"
+        return f"sends {_sent(row):,}" if _sent(row) else "sends nothing"
     if _reason(row, NO_LOG):
         return "keeps no log"
     if _reason(row, TURNED_DOWN):
@@ -147,11 +147,10 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
             for outcome, count in row["counts"].items()
             if outcome not in DELIVERED
         )
-        yield f"{pair}: sends {counted(_sent(row))} {start} {at(row['anchor'])}" + (
-            f"; passes over {others}" if others else ""
-        )
+        sends = counted(_sent(row)) if _sent(row) else "nothing"
+        yield f"{pair}: sends {sends} {start} {at(row['anchor'])}" + (f"; passes over {others}" if others else "")
         for origin, found in row["to_send"].items():
-            yield f"    of origin {origin}: {found['count']:,}, {at(found['first'])} to {at(found['last'])}"
+            yield f"    of origin {origin}: {found['count']:,}, {ends(at(found['first']), at(found['last']))}"
     elif row["decision"] == ANCHOR_NOT_FOUND and row["anchor"] and not _reason(row, NO_LOG):
         assumed = " (assumed: the log does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
         yield f"{pair}: can send nothing, its anchor {at(row['anchor'])} is {row['anchor_class']}{assumed}: {why}"
@@ -166,16 +165,22 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
         yield "    but the link is disabled: it holds no session"
     elif opens := row.get("link_opens"):
         yield f"    but not before {opens_text(opens)}: the link was told to hold no session until then (LINK_FAILING)"
-    elif reason := row.get("link_failing"):
-        told_by = "UNRELATED_DATA" if row["unrelated"] else "LINK_FAILING"
-        yield f"    but the link fails: {REASONS[reason]} ({told_by})"
+    elif row.get("link_failing"):
+        told_by = row.get("link_told_by", "UNRELATED_DATA" if row["unrelated"] else "LINK_FAILING")
+        yield f"    but the link fails: {why_it_fails(row)}{f' ({told_by})' if told_by else ''}"
     if row["would_contact"] is False:
         yield "    but it does not contact the consumer: it remembers it as having all this"
     for name, other in row["others"].items():
         yield f"    rule set {name}: {_in_short(other)}"
 
 
+def why_it_fails(row: Row) -> str:
+    """Why the link of a row does not run: where it is refused, whether the connection, the session or a change."""
+    reason = row["link_failing"]
+    return (reason == REFUSED and row.get("link_fails")) or REASONS[reason]
+
+
 def _in_short(other: Row) -> str:
     if other["decision"] != SEND:
         return str(other["decision"]).replace("_", " ")
-    return f"sends {counted(_sent(other))} from {other['anchor']}"
+    return f"sends {counted(_sent(other)) if _sent(other) else 'nothing'} from {other['anchor']}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.repair_sources import can_fill
-from workbench.model import counted, listed, step
+from workbench.model import counted, ends, listed, step
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def keep_only_holder(situation: Situation, consumer: str, suffix: str | None) ->
         return None
     positions, them = {row["position"] for row in mine}, "it" if len(mine) == 1 else "them"
     lacking = sorted({row["server"] for row in situation.verdicts.missing if row["position"] in positions})
-    these = f"{counted(len(mine))}, {mine[0]['position']} to {mine[-1]['position']}"
+    these = f"{counted(len(mine))}, {ends(mine[0]['position'], mine[-1]['position'])}"
     why = f"filled from another server, {consumer} would lose {them}, and nothing could give {them} back any more"
     if len(lacking) == 1 and can_fill(situation, consumer, lacking[0], suffix):
         return step(

@@ -54,6 +54,8 @@ KEYS: Mapping[str, str] = {
     "pairs[].link": "name of the link between the two; null: there is none",
     "pairs[].link_enabled": "the link is switched on; null: not told, or no link",
     "pairs[].link_failing": "the reason for which what waits behind the link is not on its way, see LINK_FAILING; null: none",
+    "pairs[].link_fails": "the same in a few words, as of links; null: none",
+    "pairs[].link_told_by": "of a link that fails: code of the finding on it; null: there is none; absent: it does not fail",
     "pairs[].leads_elsewhere": "links of the supplier are known, and each leads to another server",
     "pairs[].link_opens": "when a link runs again that was told to hold no session before; null: it was not, or not known",
     "pairs[].rules": "rule set by which the row was computed",

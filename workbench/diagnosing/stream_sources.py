@@ -19,13 +19,8 @@ from workbench.rules.assumptions import SOURCE_BY_START, SOURCE_NAMED, SOURCE_OP
 from workbench.rules.segments import EVENT
 
 PERSON, EVENTS, APPLIERS, ONLY_LOG = "person", "events", "appliers", "only_log"
-KNOWN_BY: Mapping[str, str] = {
-    PERSON: "a person named it",
-    EVENTS: "its log alone holds the starts and stops of that server",
-    APPLIERS: "all other servers say that they apply what another one committed",
-    ONLY_LOG: "no other log has transactions of it",
-}
-"""How the source of an origin is known, in words."""
+"""How the source of an origin is known: a person named it; its log alone holds the starts and stops of that server; all other
+servers say that they apply what another one committed; no other log has transactions of it."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ a made another change                                               all vectors 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.former_suppliers import origins_of
 from workbench.diagnosing.initialisations import initialisations
 from workbench.engine.positions import of_keys
-from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, step
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
@@ -171,29 +172,26 @@ def _source(situation: Situation, maker: Replica, reset: Reset) -> str | None:
 def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
     """Changes that nothing brings back: no server holds them, and what their maker had was replaced."""
     cut = "at least " if situation.verdicts.totals["missing"] > len(situation.verdicts.missing) else ""
+    sums: Counter[tuple[str, str | None, bool]] = Counter()
+    for one in situation.thrown_away:
+        sums[one.maker.server, one.maker.suffix, _is_sure(situation, one)] += len(one.changes)
     for one in situation.thrown_away:
         name, count = one.maker.server, len(one.changes)
         them = "it" if count == 1 else "them"
         first = one.changes[0]["position"]
         over = situation.verdicts.written_over
         unsure = len({row["position"] for row in over} & {row["position"] for row in one.changes})
-        lacking = {row["server"] for row in (*situation.verdicts.missing, *over) if row["position"] == first}
-        lacking |= {
-            row["server"]
-            for row in situation.verdicts.pending
-            if (row["suffix"], row["origin"]) == (one.maker.suffix, one.origin) and row["first"] <= first <= row["last"]
-        }
         missing = any(row["position"] == first for row in situation.verdicts.missing)
         told_in = "the list of missing changes" if missing else f"the access log of {name}"
         told_in += f" or the access log of {name}" if missing and unsure else ""
-        sure = lacking >= {x.server for x in situation.topology.replicas if x.suffix == one.maker.suffix} - {name}
+        sure = _is_sure(situation, one)
         holds = "holds" if sure else "is known to hold"
         yield Finding(
             "CHANGES_THROWN_AWAY",
             "error" if unsure < count else "warning",
-            f"no collected server {holds} {cut}{counted(count)} of {name} any more, {one.changes[0]['position']} to "
-            f"{one.changes[-1]['position']}: {name} made {them} before {_replaced(one)} at "
-            f"{_time(one.reset.began)}{_written_over(unsure, count)}",
+            f"no collected server {holds} {cut}{counted(count)} of {name} any more, "
+            f"{ends(one.changes[0]['position'], one.changes[-1]['position'])}: {name} made {them} before {_replaced(one)} at "
+            f"{_time(one.reset.ended)}{_written_over(unsure, count)}",
             server=name,
             origin=one.origin,
             suffix=one.maker.suffix,
@@ -208,8 +206,22 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
                     "earlier may show them",
                 ),
             ),
-            root=f"no collected server {holds} {cut}{counted(count)} of {name} any more",
+            # One clause for all that the server lost, whatever origin it had and whichever replacement took it.
+            root=f"no collected server {holds} {cut}{counted(sums[name, one.maker.suffix, sure])} of {name} any more",
         )
+
+
+def _is_sure(situation: Situation, one: ThrownAway) -> bool:
+    """True if every other server is known to lack the first of these changes."""
+    first, suffix = one.changes[0]["position"], one.maker.suffix
+    rows = (*situation.verdicts.missing, *situation.verdicts.written_over)
+    lacking = {row["server"] for row in rows if row["position"] == first}
+    lacking |= {
+        row["server"]
+        for row in situation.verdicts.pending
+        if (row["suffix"], row["origin"]) == (suffix, one.origin) and row["first"] <= first <= row["last"]
+    }
+    return lacking >= {x.server for x in situation.topology.replicas if x.suffix == suffix} - {one.maker.server}
 
 
 def _written_over(unsure: int, count: int) -> str:

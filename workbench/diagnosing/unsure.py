@@ -25,7 +25,7 @@ from workbench.diagnosing.thrown_away import named_in
 from workbench.diagnosing.unlogged import Unlogged
 from workbench.engine.known import Known, Span
 from workbench.engine.positions import of_keys
-from workbench.model import ITEMS_SHOWN, Finding, counted, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, step
 from workbench.rules.contents import name_of
 from workbench.rules.verdicts import MISSING, MOMENTS_APART, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN, Verdict
 
@@ -317,8 +317,8 @@ def perhaps_written_over(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "PERHAPS_WRITTEN_OVER",
             "info",
-            f"only logs of operations name {count} of origin {origin} any more, {items[0]} to {items[-1]}, and later ones "
-            f"replaced values of the same {'entry' if len(some) == 1 else 'entries'}: whether anything of "
+            f"only logs of operations name {count} of origin {origin} any more, {ends(items[0], items[-1])}, and later "
+            f"ones replaced values of the same {'entry' if len(some) == 1 else 'entries'}: whether anything of "
             f"{'it' if len(some) == 1 else 'them'} is lacking, nothing tells",
             origin=origin,
             suffix=suffix,

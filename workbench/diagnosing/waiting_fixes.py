@@ -129,10 +129,14 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
     if stuck := _without_anchor(situation, row):
-        names = listed(stuck, "and", _NAMED)
+        names, one = listed(stuck, "and", _NAMED), len(stuck) == 1
+        what = f"what the {'finding' if one else 'findings'} on {names} {'says' if one else 'say'}"
+        if (server, suffix) in situation.once(to_be_filled):
+            what = f"what REINIT_REQUIRED says of {server}"
         return step(
-            f"do what is said on {names}: a session of {'it' if len(stuck) == 1 else 'them'} finds no record to begin at",
-            f"no other link {'that was collected ' if situation.not_collected(suffix) else ''}leads to {server}",
+            f"do {what}",
+            f"a session of {names} finds no record to begin at, and no other link "
+            f"{'that was collected ' if situation.not_collected(suffix) else ''}leads to {server}",
         )
     if maker := row.get("lost_by"):
         this, it = ("this change", "it") if row["count"] == 1 else ("these changes", "them")

@@ -15,7 +15,7 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.collected.collecting import check_free
 from workbench.journal import write_together
-from workbench.model import counted
+from workbench.model import counted, ends
 from workbench.repairs.plan_text import file_of, plan_text, step_text, words_of
 from workbench.repairs.plans import ASKED_FOR, READ_THERE, SENT, Plan, Repairs, Step, to_accept
 from workbench.rules.assumptions import ASSUMPTIONS
@@ -158,7 +158,7 @@ def _readme(plan: Plan) -> str:
     vectors = "\n".join(map(_claims, plan.servers))
     steps = "\n".join(f"{number}. {_comment(step.says)}" for number, step in enumerate(plan.steps, 1))
     promised = "\n".join(
-        f"    {printable(row['server'])}: {counted(row['count'])} of origin {row['origin']}, {row['first']} to {row['last']}"
+        f"    {printable(row['server'])}: {counted(row['count'])} of origin {row['origin']}, {ends(row['first'], row['last'])}"
         for row in plan.promise
     )
     repairs, system = _repairs(plan), system_named(plan.system)

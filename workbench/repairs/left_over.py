@@ -17,7 +17,7 @@ from workbench.diagnosing.left_in_logs import gone_with_the_data
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.fleet.topology import Topology
-from workbench.model import Finding, counted, listed
+from workbench.model import Finding, counted, ends, listed
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
 from workbench.repairs.cut_off import cut_off
 from workbench.repairs.plans import DEAD, HIDDEN, IF_BEHIND, MISSED, PENDING, ROLLED_BACK, Course, Need, Step
@@ -153,8 +153,8 @@ def to_be_made_again(situation: Situation, steps: Iterable[Step]) -> list[str]:
     filled = {(step.server, step.suffix) for step in steps for effect in step.effects if effect["do"] == "initialise"}
     lost = {key: gone_with_the_data(situation, *key) for key in sorted(filled, key=str)}
     return [
-        f"{server} lost {counted(len(gone))} of its own, {gone[0]} to {gone[-1]}, that no other collected server has: to fill it "
-        f"brings none of them; make them again, if still right (its access log names operation and entry)"
+        f"{server} lost {counted(len(gone))} of its own, {ends(gone[0], gone[-1])}, that no other collected server has: to "
+        f"fill it brings none of them; make them again, if still right (its access log names operation and entry)"
         for (server, _), gone in lost.items()
         if gone
     ]

@@ -57,6 +57,7 @@ from workbench.repairs.plans import (
     Repairs,
     Step,
     View,
+    is_found,
 )
 from workbench.repairs.rehearsal import model_of
 from workbench.repairs.stream_models import Beside, add_beside, as_counted, conflict_code
@@ -372,7 +373,8 @@ class _Planned:
                 model.servers[lack.server].holds.add(lack.lot)
             if healed:
                 count = model.changes(healed)
-                self.open.append(f"{self._called(need)}: a later change already brought what {counted(count)} would")
+                about = self._called(need).removeprefix("" if is_found(need, self.findings) else f"{need.code} ")
+                self.open.append(f"{about}: a later change already brought what {counted(count)} would")
         return view
 
     def _called(self, need: Need) -> str:

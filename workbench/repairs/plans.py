@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.boundary import printable
-from workbench.model import Finding, Problem, counted
+from workbench.model import Finding, Problem, counted, ends
 from workbench.rules.assumptions import ASSUMPTIONS, SOURCE_NAMED
 
 if TYPE_CHECKING:
@@ -180,7 +180,9 @@ IF_BEHIND = "if_behind"
 def loss_told(row: Mapping[str, Any]) -> str:
     """What a server would lose, or would never get, in words."""
     loses = "would lose" if row.get("has", True) else "would never get"
-    return f"{row['server']} {loses} {counted(row['count'])} of origin {row['origin']}, {row['first']} to {row['last']}"
+    return (
+        f"{row['server']} {loses} {counted(row['count'])} of origin {row['origin']}, {ends(row['first'], row['last'])}"
+    )
 
 
 def to_accept(steps: Iterable[Step]) -> list[str]:
@@ -273,6 +275,16 @@ class Need:
     def hidden(self) -> bool:
         """True if no session will bring what is lacking."""
         return self.code in (MISSED, HIDDEN)
+
+
+def is_found(need: Need, findings: Iterable[Finding]) -> bool:
+    """True if a finding says what a need is about: the model may know of needs that no finding names."""
+    return any(
+        (one.code, one.server) == (need.code, need.server)
+        and one.suffix in (None, need.suffix)
+        and not one.overruled_by
+        for one in findings
+    )
 
 
 @dataclass(frozen=True)

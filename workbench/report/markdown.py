@@ -287,9 +287,9 @@ def _causes(report: Row) -> Iterator[str]:
         yield "\nNothing is missing, so there is no cause to tell; the findings say what else is wrong.\n"
     for one in report["causes"]:
         of = f" ({one['count']:,} of {one['of']:,}, from {_code(one['first'])} on)" if one["count"] < one["of"] else ""
-        yield f"\n### {escaped(one['about'])}: {escaped(one['code'] or 'open')}{of}\n"
+        yield f"\n### {escaped(one['about'])}: {escaped(one['code'] or ('open' if one['open'] else 'known'))}{of}\n"
         yield f"{escaped(one['says'])}\n"
-        if not one["code"]:
+        if one["open"]:
             yield from (f"- {escaped(reason)}" for reason in one["reasons"])
         for proof in one["proofs"]:
             yield f"- {escaped(proof['summary'])}"

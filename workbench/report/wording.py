@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from workbench.diagnosing.causes import told_without_code
 from workbench.diagnosing.codes import all_codes
 from workbench.diagnosing.diagnosis_text import NOT_TOLD, links_say, no_link_leads, open_questions, verdict_line
 from workbench.diagnosing.failing_links import LINK_FAILING
@@ -238,11 +239,15 @@ def _why(groups: Sequence[Row], says: Mapping[str, str]) -> str:
     counts: dict[str, int] = {}
     for row in (row for one in groups for row in one["causes"] if row["code"]):
         counts[row["code"]] = counts.get(row["code"], 0) + row["count"]
+    for row in (row for one in groups for row in one["causes"] if not row["code"]):
+        if reason := told_without_code(row["reasons"], says):
+            counts[reason] = counts.get(reason, 0) + row["count"]
     listed, known = sum(one["listed"] for one in groups), sum(counts.values())
     apart = len(counts) > 1 or known < listed
     told = []
-    for code, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
-        told.append(f"{_in_general(says.get(code, code))}{f' ({count:,} of {listed:,})' if apart else ''}")
+    for cause, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
+        what = _in_general(says[cause]) if cause in says else cause
+        told.append(f"{what}{f' ({count:,} of {listed:,})' if apart else ''}")
     if known < listed:
         told.append(f"{'for the others ' if counts else ''}the collected files do not tell the cause")
     spans = list(dict.fromkeys(_span(row["after"], row["by"]) for one in groups for row in one["replaced"]))[:2]
@@ -438,10 +443,13 @@ def _cause(cause: Row, says: Mapping[str, str]) -> dict[str, Any]:
     because = [reason.partition(": ")[2] or reason for reason in cause["reasons"]]
     if code:
         general = _in_general(says.get(code, ""))
-        return {"says": f"{_sentence(general)} Here: {'; '.join(because)}." if because else _sentence(general)}
-    if len(because) > 1:
-        return {"says": "The cause is open: several things would explain it, each alone."}
-    return {"says": "The cause is open: nothing that the collected files show explains it alone."}
+        said = f"{_sentence(general)} Here: {'; '.join(because)}." if because else _sentence(general)
+        return {"says": said, "open": False}
+    if alone := told_without_code(cause["reasons"], says):
+        return {"says": _sentence(alone), "open": False}
+    several = "several things would explain it, each alone"
+    said = several if len(because) > 1 else "nothing that the collected files show explains it alone"
+    return {"says": f"The cause is open: {said}.", "open": True}
 
 
 def _sentence(text: str) -> str:

@@ -247,6 +247,7 @@ class Loss:
     passed_over  (when, position): sessions to it that left out everything before the position
     cleaned      when the origin was cleaned away
     unwritten    those that it answered with a failure, where its log tells that its database could not be written
+    log_made     when its log was removed last, and began anew; None: no message tells it
     """
 
     origin: str
@@ -265,10 +266,14 @@ class Loss:
     passed_over: tuple[tuple[datetime, str], ...]
     cleaned: datetime | None
     unwritten: frozenset[str] = frozenset()
+    log_made: datetime | None = None
 
 
 class Candidate(NamedTuple):
-    """Something that may have happened: the code of the finding, the changes that the server would lack by it, and why."""
+    """Something that may have happened: the code of the finding, the changes that the server would lack by it, and why.
+
+    The code is empty where no finding is about it.
+    """
 
     code: str
     loses: frozenset[str]

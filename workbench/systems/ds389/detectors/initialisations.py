@@ -12,7 +12,7 @@ from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.diagnosing.resets import CLOCKS_APART
 from workbench.diagnosing.restart_order import own_first
 from workbench.fleet.topology import not_collected
-from workbench.model import Finding, counted, listed, step
+from workbench.model import Finding, counted, ends, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
 from workbench.systems.ds389.detectors.silent import empty_ones, refused_searches
@@ -260,11 +260,11 @@ def _cut_short(situation: Situation, filling: Filling) -> Finding:
 def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
     """The same with the changes that only the changelog of the server still has, or only its log of operations tells of."""
     if gone := gone_with_the_data(situation, found.server, found.suffix):
-        ends, again = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}", make_again(found.server, gone)
+        again = make_again(found.server, gone)
         found = replace(
             found,
-            summary=f"{found.summary}; its access log shows {counted(len(gone))}, {ends}, that no other collected server "
-            "has",
+            summary=f"{found.summary}; its access log shows {counted(len(gone))}, {ends(gone[0], gone[-1])}, that no other "
+            "collected server has",
             root=f"{found.root}; {counted(len(gone))} of {found.server} went with the old data, and no other collected server "
             f"has {'it' if len(gone) == 1 else 'them'}"
             if found.root

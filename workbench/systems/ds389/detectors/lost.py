@@ -39,7 +39,8 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
         )
         harmless = sum(deletes)
         note = f"; {harmless} of them {_HARMLESS}" if harmless else ""
-        some = "one change" if len(rows) == 1 else f"{len(rows):,} changes"
+        alone = len(rows) == 1
+        some = "one change" if alone else f"{len(rows):,} changes"
         results = " and ".join(in_words(code) for code in sorted({code for code in refused if isinstance(code, int)}))
         own = [one["at"] for one in answers.values() if one["outcome"] == _REFUSED]
         said = said_at(situation.case, server, [at for at in own if isinstance(at, datetime)])
@@ -66,7 +67,8 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
                 step(
                     "repair the reason first (the missing entry or parent, the schema); then delete and add the entry on a "
                     "supplier, or initialise this server again",
-                    "the next change of the replica ID moved the vector over them: no session sends them again",
+                    f"the next change of the replica ID moved the vector over "
+                    f"{'it: no session sends it' if alone else 'them: no session sends them'} again",
                     "a modify of an entry that the server lacks is refused and skipped like the first one; "
                     "delete and add loses the entry's old unique ID and its memberships",
                 ),

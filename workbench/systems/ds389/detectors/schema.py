@@ -45,7 +45,11 @@ class Unknown:
             more = ", …" if self.total > len(self.users) else ""
             used = f"used by {counted(self.total, 'entry', 'entries')}: {', '.join(self.users)}{more}"
             have, their = ("have", "their logs do") if len(self.known_on) > 1 else ("has", "its log does")
-            has = f"; {', '.join(self.known_on)} {have} it, too, and {their} not complain" if self.known_on else ""
+            has = (
+                f"; {', '.join(self.known_on)} {have} entries with it, too, and {their} not complain"
+                if self.known_on
+                else ""
+            )
             return f"the {self.kind} {self.name} ({self._said}{used}{has})"
         return f"the {self.kind} {self.name} ({self._said}for {', '.join(self.entries[:_NAMED])})"
 

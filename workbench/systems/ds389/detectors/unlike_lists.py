@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.fractional import Unlike, unlike_lists
 from workbench.diagnosing.only_holders import keep_only_holder
-from workbench.model import ITEMS_SHOWN, Finding, counted, listed, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -52,7 +52,7 @@ def _told(situation: Situation, contents: Contents, server: str, unlike: Sequenc
     lacked = listed(sorted(set().union(*stripped.lacking.values())), "or") if changes else ""
     these = f"{counted(len(changes))} without {lacked}" if changes else ""
     logged = (
-        f". {server} got {these}, as its changelog shows: {changes[0]} to {changes[-1]}{_in_other_logs(stripped)}"
+        f". {server} got {these}, as its changelog shows: {ends(changes[0], changes[-1])}{_in_other_logs(stripped)}"
         if changes
         else ""
     )

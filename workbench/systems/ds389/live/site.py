@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from workbench.model import Problem, counted, listed
+from workbench.model import Problem, counted, ends, listed
 from workbench.repairs.plans import Step, Vectors
 from workbench.repairs.standing import state_of
 from workbench.systems.ds389.live.entries import entry_of
@@ -159,7 +159,7 @@ class DirectorySite(PlannedServers):
     def _delivered(self, row: Mapping[str, Any], vectors: Vectors) -> tuple[bool | None, str]:
         """Whether what was promised to a server is there: as its vector claims, and as its entries show."""
         name, suffix, origin = row["server"], row["suffix"], row["origin"]
-        what = f"{counted(row['count'])} of origin {origin}, {row['first']} to {row['last']}"
+        what = f"{counted(row['count'])} of origin {origin}, {ends(row['first'], row['last'])}"
         done = state_of(self.folder, self.plan).done
         mine = [one for one in self.plan.steps if one.suffix == suffix and one.key in done]
         steps = {(one.repair, one.server, one.details.get("origin")) for one in mine}

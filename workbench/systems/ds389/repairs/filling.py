@@ -180,7 +180,7 @@ class Initialise:
                 suffix=view.suffix,
                 says=f"{source} will send all of its data to {server}, over {link.name}; the data of {server} is thrown away",
                 stands_on=f"{link.name} leads to {server} and is on, no initialisation runs, {source} has what {server} is to "
-                f"keep, and {server} got nothing since that nobody else has",
+                f"keep, and since then {server} got nothing that no other server has",
                 expects=f"{server} holds what {source} holds, and claims the same",
                 risk=f"{server} gives no answers while it is filled; conflict entries come along, what only it holds goes{then}",
                 cannot_undo=f"the data of {server} is replaced: back it up first if you may want it again",

@@ -70,8 +70,10 @@ def _replaced(loss: Loss) -> Iterator[Candidate]:
         )
         if jumped:
             when = f"{reset.ended:%Y-%m-%d %H:%M:%S}"
+            # A log that began before the new data came was not recreated with them.
+            older = loss.log_made is not None and loss.log_made < reset.began
             yield Candidate(
-                "CHANGELOG_RECREATED",
+                "CHANGELOG_RECREATED" if loss.logs and not older else "",
                 jumped,
                 f"the data put in place at {when} brought a vector that claims {claimed}",
             )

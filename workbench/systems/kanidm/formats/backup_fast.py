@@ -186,7 +186,6 @@ class _Lines:
 # --- change states
 
 _ALL = {digit: np.uint64(int.from_bytes(bytes([digit]) * 8, "little")) for digit in (0x06, 0x30, 0x80)}
-_EIGHT = np.uint64(8)
 
 
 def _number(word: Numbers) -> tuple[Numbers, Numbers]:

@@ -1,0 +1,66 @@
+"""Parts of the first line of a diagnosis: which servers and suffixes a clause is about, and what it counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+
+_COUNTS = re.compile(r"((?:up to |at least )?([\d,]+)) (?=(?:is|are|has|have|waits?) )")
+
+
+def with_nouns(clauses: Iterable[str]) -> list[str]:
+    """The clauses; a bare number is one of changes, and says so where nothing just before it does.
+
+    >>> with_nouns(["4 entries of c differ", "5 are stranded on c", "3 are waiting for a"])
+    ['4 entries of c differ', '5 changes are stranded on c', '3 are waiting for a']
+    """
+    said: list[str] = []
+    named = False
+    for clause in clauses:
+        bare = _COUNTS.match(clause)
+        if bare and not named:
+            clause = f"{bare[1]} {'change' if bare[2] == '1' else 'changes'} {clause[bare.end() :]}"
+        named = bool(bare) or "change is " in clause or "changes are " in clause or "changes have " in clause
+        said.append(clause)
+    return said
+
+
+def by_suffix(places: Iterable[tuple[str | None, str]]) -> list[dict[str, Any]]:
+    """Suffixes and servers, suffix by suffix."""
+    of: dict[str | None, set[str]] = {}
+    for suffix, server in places:
+        of.setdefault(suffix, set()).add(server)
+    return [{"suffix": suffix, "on": sorted(of[suffix])} for suffix in sorted(of, key=lambda suffix: suffix or "")]
+
+
+def on_which(told: Row) -> str:
+    """The servers that a count is about; where a case has several suffixes, with the suffix.
+
+    >>> on_which({"on": ["a", "b"]})
+    'a, b'
+    >>> on_which({"on": ["a", "b"], "by_suffix": [{"suffix": "o=x", "on": ["a", "b"]}, {"suffix": "o=y", "on": ["a"]}]})
+    'a, b in o=x and a in o=y'
+    """
+    if not told.get("by_suffix"):
+        return ", ".join(told["on"])
+    parts = (f"{', '.join(one['on'])} in {one['suffix'] or 'a suffix without a name'}" for one in told["by_suffix"])
+    return " and ".join(parts)
+
+
+def most_of(told: Row, cut: bool) -> tuple[int, str, str]:
+    """Of several servers each may wait for another number, and for the same changes as another one."""
+    return told["count"], on_which(told), "at least " if cut else "" if told["same"] else "up to "
+
+
+def root_of(finding: Row, several: bool) -> str:
+    """What a finding says at the beginning of the first line, with its suffix where there are several; empty: nothing."""
+    root, suffix = finding.get("root") or "", finding.get("suffix")
+    return f"of {suffix}: {root}" if root and several and suffix and suffix not in root else root
+
+
+def several_suffixes(servers: Sequence[Row]) -> bool:
+    """True if the servers of a diagnosis hold more than one suffix."""
+    return len({one["suffix"] for one in servers} - {None}) > 1
