@@ -28,6 +28,7 @@ Judged = dict[tuple[str, str], tuple[str, str]]
 _OF_VERDICTS = {
     *("MISSED_CHANGE", "OWN_CHANGES_HIDDEN", "STRANDED_CHANGE", "REINIT_REQUIRED", "APPLY_SKIPPED", "PENDING_CHANGES"),
     "CHANGES_THROWN_AWAY",  # where a line says which initialisation threw them away
+    *("PERHAPS_WRITTEN_OVER", "PERHAPS_MADE_AGAIN"),
     "ENTRIES_DIFFER",  # of entries alone, where no log tells
 }
 """Findings about what is missing: where a verdict is open they say less."""

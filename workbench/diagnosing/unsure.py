@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 MADE_AGAIN, WRITTEN_SINCE = "made_again", "written_since"
 """Why it is not known whether anything of such a change is lacking."""
 
+_BY_SILENCE = frozenset({"source_lacks", "not_in_log"})
+"""The rules by which a change is missing because nothing shows it."""
+
 _COLUMNS = ("position", "operation", "target")
 
 
@@ -101,16 +104,14 @@ def note_unsure(
 def _written_since(contents: Contents, missing: Sequence[Mapping[str, Any]]) -> set[str]:
     """Those of some missing changes that no log holds, and behind which values of their entry were replaced or removed.
 
-    On each server that lacks them and whose entries were collected.
+    On each server that lacks them and whose entries were collected. Who refused a change, or dropped it, did not apply it,
+    whatever came later.
     """
     system, unlogged = contents.evidence.system, Unlogged(contents)
     lacking: dict[str, dict[str, str]] = {}
+    sure = {row["position"] for row in missing if row["operation"] != "modify" or row["rule"] not in _BY_SILENCE}
     for row in missing:
-        if (
-            row["operation"] == "modify"
-            and row["server"] in contents.exports
-            and (key := system.typed(row["position"]))
-        ):
+        if row["position"] not in sure and row["server"] in contents.exports and (key := system.typed(row["position"])):
             lacking.setdefault(row["server"], {})[key] = name_of(row["target"])
     written = {server: unlogged.written_since(server, modified) for server, modified in lacking.items()}
     found = set().union(*written.values())
