@@ -216,3 +216,17 @@ def test_no_server_is_filled_whose_values_would_be_left_out_again(tmp_path: Path
     ways = {course.way: course.refused for course in planned.courses if course.need.endswith("s3")}
     assert "s1-to-s3 of s1 excludes mail" in ways["initialise-from-s2"], ways
     assert not planned.steps
+
+
+def test_lists_that_differ_are_the_root_where_entries_lack_what_they_leave_out(tmp_path: Path) -> None:
+    """Seen on 2.3.1: of a read-only server, which shows no changelog, only entries and missing changes were told first."""
+    files = with_lists({"s1-to-s3": "mail"}, last=True)
+    mail = f"mail;vucsn-{csn(1, 1)}: anna@example.com\n\n"
+    for name in ("s1", "s2"):
+        files[f"{name}.entries.ldif"] = str(files[f"{name}.entries.ldif"]).rstrip("\n") + f"\n{mail}"
+    found = diagnose(case_of(tmp_path, files))
+    (told,) = (one for one in found["findings"] if one["code"] == "LISTS_DIFFER")
+    assert told["severity"] == "error"
+    assert headline(found).startswith(
+        "The agreements to s3 exclude different attributes, in which 1 entry of it differs"
+    )

@@ -14,6 +14,7 @@ from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.fractional import Unlike, unlike_lists
 from workbench.diagnosing.only_holders import keep_only_holder
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, listed, step
+from workbench.rules.contents import plain_name
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -56,9 +57,16 @@ def _told(situation: Situation, contents: Contents, server: str, unlike: Sequenc
         if changes
         else ""
     )
+    unlike_entries = {
+        one.entry for one in contents.differences if server in one.servers and plain_name(one.attribute) in names
+    }
+    root = f"{server} got {these}: the agreements {which} it exclude different attributes" if changes else ""
+    if unlike_entries and not changes:
+        some = "1 entry of it differs" if len(unlike_entries) == 1 else f"{len(unlike_entries):,} entries of it differ"
+        root = f"the agreements {which} {server} exclude different attributes, in which {some}"
     return Finding(
         "LISTS_DIFFER",
-        "error" if changes else "warning",
+        "error" if root else "warning",
         f"the agreements {which} {server} exclude different attributes: {unlike_lists(unlike)}. What a change "
         f"does to such an attribute does not reach {server} if it comes over that agreement first{logged}",
         server=server,
@@ -67,7 +75,7 @@ def _told(situation: Situation, contents: Contents, server: str, unlike: Sequenc
         evidence=tuple(
             {"server": one.link.supplier, "link": one.link.name, "left_out": sorted(one.left_out)} for one in unlike
         ),
-        root=f"{server} got {these}: the agreements {which} it exclude different attributes" if changes else "",
+        root=root,
         fix=(
             step(
                 f"set one list of excluded attributes in all agreements {which} {server}: "
