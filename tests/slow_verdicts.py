@@ -316,6 +316,9 @@ class _Evidence:
                 return False
             if kind == TOTAL and origin == one.origin and time_of(csn) < began and not own_kept:
                 return False
+            # Its source may have got it while the data came: they bring it, and no log.
+            if kind == TOTAL and origin != one.origin and mark is not None and time_of(csn) < ended:
+                return False
         records = sorted([*one.log, *one.marks.values()])
         for damaged in [*one.damaged, *(["~"] if one.cut else [])]:
             before = max((held for held in records if held < damaged), default="")
