@@ -45,7 +45,10 @@ def test_two_agreements_to_one_server_are_named_with_the_server_that_one_led_to(
         "2 agreements of s1 lead to s3 (s1-to-s2 and s1-to-s3); s1-to-s2 led to s2 before; "
     )
     (fix,) = one["fix"]
-    assert "--host localhost --port 38902 s1-to-s2" in fix["repair"] and "s2 gets nothing from s1 itself" in fix["why"]
+    assert (
+        "--suffix dc=example,dc=com --port 38902 s1-to-s2" in fix["repair"]
+        and "s2 gets nothing from s1 itself" in fix["why"]
+    )
     right = diagnosed(tmp_path / "as named", 38902, **three)
     assert not [one for one in right["findings"] if one["code"] == "LINKS_TO_ONE_SERVER"]
 
@@ -98,7 +101,7 @@ def test_an_agreement_that_names_a_server_and_leads_to_another_one_is_named(tmp_
     (one,) = elsewhere(tmp_path, agreement("s1-to-s2", 38903))
     assert one["severity"] == "warning" and one["root"]
     assert one["summary"].startswith("the agreement s1-to-s2 of s1 leads to s3, not to s2")
-    assert "--host localhost --port 38902 s1-to-s2" in one["fix"][0]["repair"]
+    assert "--suffix dc=example,dc=com --port 38902 s1-to-s2" in one["fix"][0]["repair"]
 
 
 @pytest.mark.parametrize(
