@@ -6,27 +6,34 @@ SYSTEM/NAME/expect.json stays as it is; what else lies in the folder of an incid
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import comdb2_incidents
 import drizzle_incidents
 
 FOLDER = Path(__file__).parent / "incidents"
 
-SYSTEMS: Mapping[str, Mapping[str, Mapping[str, bytes]]] = {
+Files = Mapping[str, bytes] | Callable[[Path], object]
+
+SYSTEMS: Mapping[str, Mapping[str, Files]] = {
+    "comdb2": comdb2_incidents.INCIDENTS,
     "drizzle": drizzle_incidents.INCIDENTS,
 }
-"""System -> incident -> file -> what it holds."""
+"""System -> incident -> its files by name, or what writes them into a folder."""
 
 
 def build(into: Path) -> None:
     """Write all files of all incidents."""
     for system, incidents in SYSTEMS.items():
         for name, files in incidents.items():
+            folder = into / system / name
+            folder.mkdir(parents=True, exist_ok=True)
+            if callable(files):
+                files(folder)
+                continue
             for file, data in files.items():
-                path = into / system / name / file
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
+                (folder / file).write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ What is not given is not looked at, but for `table`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,7 @@ from workbench.repairs.plans import Plan
 from workbench.systems import system_named
 
 Found = Mapping[str, Any]
-KEYS = set(
-    "truth codes codes_not line line_not said said_not missing stranded errant pending senders unknown suffix steps steps_not "
-    "writes_not assumes lost refused plan_said plan_said_not table open".split()
-)
+KEYS = set(re.findall(r"\w+", __doc__ or ""))
 NAMES = [f"{system}/{name}" for system, incidents in SYSTEMS.items() for name in incidents]
 
 
