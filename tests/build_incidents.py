@@ -11,6 +11,7 @@ from pathlib import Path
 
 import comdb2_incidents
 import drizzle_incidents
+import kanidm_incidents
 
 FOLDER = Path(__file__).parent / "incidents"
 
@@ -19,6 +20,7 @@ Files = Mapping[str, bytes] | Callable[[Path], object]
 SYSTEMS: Mapping[str, Mapping[str, Files]] = {
     "comdb2": comdb2_incidents.INCIDENTS,
     "drizzle": drizzle_incidents.INCIDENTS,
+    "kanidm": kanidm_incidents.INCIDENTS,
 }
 """System -> incident -> its files by name, or what writes them into a folder."""
 

@@ -38,6 +38,7 @@ import pytest
 from build_incidents import FOLDER, SYSTEMS, build
 
 from workbench import Case, diagnose
+from workbench.diagnosing.diagnosis import naming_domains
 from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
 from workbench.repairs.plan_text import plan_text
 from workbench.repairs.planning import plan
@@ -155,7 +156,7 @@ def _plan(truth: Found, found: Found, made: Plan) -> Iterator[str]:
 def test_an_incident_is_told_and_mended_as_its_truth_says(name: str, tmp_path: Path) -> None:
     case = Case.create(tmp_path / "case")
     case.load([FOLDER / name])
-    truth, system, found, made = expected(name), name.split("/")[0], diagnose(case), plan(case)
+    truth, system, found, made = expected(name), name.split("/")[0], naming_domains(diagnose(case)), plan(case)
     wrong = disagreements(truth, system, found, made)
     assert not wrong, f"{name}: " + "\n".join(wrong)
     for key, value in truth.get("open", {}).items():
