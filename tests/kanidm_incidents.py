@@ -38,13 +38,13 @@ def _cut(one: dict[str, Any]) -> bytes:
 
 
 GONE = {**BASE, 3: Entry(gone=(100, "a"))}
-KEPT: list[Cid] = [(CUT + 60, "a"), (LATE, "a"), (CUT + 60, "b"), (LATE, "b")]
+KEPT: list[Cid] = [(CUT + 3600, "a"), (LATE, "a"), (CUT + 3600, "b"), (LATE, "b")]
 """What servers remember that ran all the time and purged."""
 RUN: list[Cid] = [
     *((0, name) for name in "abc"),
     *((CUT - DAY, name) for name in "abc"),
-    (CUT + 60, "a"),
-    (CUT + 60, "b"),
+    (CUT + 3600, "a"),
+    (CUT + 3600, "b"),
 ]
 """Of servers that have not purged since LATE."""
 OWN = {**BASE, 5: Entry((0, "a"), {"mail": (90, "c")})}
