@@ -161,4 +161,38 @@ INCIDENTS: dict[str, Files] = {
             tunables={"physrep_source_dbname": "S", "physrep_source_host": "@s1"},
         ),
     ),
+    # --- and more
+    "never_reported": tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), source="S@s1", age=None)),
+    "newer_file_and_smaller_offset": tree(
+        Made("S@s1", at=(10, 50)), Made("A@a1", at=(10, 50), source="S@s1"), Made("A@a2", at=(9, 900), source="S@s1")
+    ),
+    "asked_after_its_source": tree(SOURCE, Made("A@a1", at=(9, 1200), source="S@s1", asked_before=-9)),
+    "second_node_of_the_source_behind": tree(SOURCE, Made("S@s2", at=(9, 900)), FOLLOWS),
+    "four_tiers": tree(
+        SOURCE,
+        FOLLOWS,
+        *(Made(f"{name}@1", source=above) for name, above in (("B", "A@a1"), ("C", "B@1"), ("D", "C@1"))),
+    ),
+    "parent_lacks_the_file": tree(
+        Made("S@s1", at=(20, 100), first=3),
+        Made("A@a1", at=(20, 100), first=15, source="S@s1"),
+        Made("B@b1", at=(8, 500), first=6, source="A@a1"),
+    ),
+    "two_trees": tree(
+        SOURCE, FOLLOWS, Made("T@t1", at=(3, 50), first=1), Made("U@u1", at=(3, 50), first=1, source="T@t1")
+    ),
+    "dead_holder_is_level": tree(
+        Made("S@s1", first=8), Made("B@b1", at=(9, 500), source="S@s1", age=900, answers=False), FOLLOWS, **HOLDS
+    ),
+    "source_gone_and_copies_go_on": tree(
+        Made("S@s1", at=(9, 1000), age=900, answers=False), FOLLOWS, Made("A@a2", source="S@s1")
+    ),
+    "pulls_from_itself": tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), source="A@a2")),
+    "row_of_no_replicant": tree(SOURCE, FOLLOWS, awaited=["Z@z S@s1"]),
+    "two_copies_differ_at_one_place": dumps(
+        WHOLE,
+        [*WHOLE[:9], *log(10, other_from=9)[9:], *WHOLE[10:]],
+        [*WHOLE[:20], *log(21, other_from=20)[20:], *WHOLE[21:]],
+        WHOLE,
+    ),
 }

@@ -70,16 +70,16 @@ def queue(messages: Iterable[tuple[int, Any]]) -> bytes:
     return "".join(lines).encode()
 
 
-def state(applied: int, stopped: str = "") -> bytes:
-    """What a slave says of its threads; `stopped`: the error that its applier stands on."""
+def state(applied: int, stopped: str = "", reader: str = "") -> bytes:
+    """What a slave says of its threads; `stopped`: the error that its applier stands on, `reader`: the other thread."""
     applier = {
         "master_id": 1,
         "last_applied_commit_id": applied,
         "status": "STOPPED" if stopped else "RUNNING",
         "error_msg": stopped,
     }
-    reader = {"master_id": 1, "status": "RUNNING", "error_msg": ""}
-    return (json.dumps({"io_state": [reader], "applier_state": [applier]}, indent=1) + "\n").encode()
+    reads = {"master_id": 1, "status": "STOPPED" if reader else "RUNNING", "error_msg": reader}
+    return (json.dumps({"io_state": [reads], "applier_state": [applier]}, indent=1) + "\n").encode()
 
 
 def row_of(number: int) -> Any:
@@ -233,5 +233,44 @@ INCIDENTS: dict[str, Files] = {
     "unrelated_servers_of_one_id": {
         "a.log": log(*range(1, 8), **{f"t{n}": f"a{n}" for n in range(1, 8)}),
         "b.log": log(*range(1, 8), **{f"t{n}": f"b{n}" for n in range(1, 8)}),
+    },
+    # --- and more
+    "two_masters_each_other": {
+        name: WHOLE + b"".join(one(n, server=2) for n in range(1, 5)) for name in ("a.log", "b.log")
+    },
+    "reader_stopped": {
+        "m.replication-log.jsonl": exported(commits(*range(1, 7))),
+        "s.state.json": state(2, reader="Lost connection to master"),
+        "s.queue.jsonl": queue(commits(3, 4)),
+    },
+    "master_purged_too_far": {
+        "m.replication-log.jsonl": exported(commits(5, 6, 7)),
+        "s.state.json": state(2),
+        "s.queue.jsonl": b"",
+    },
+    "master_read_before_its_slave": {
+        "m.replication-log.jsonl": exported(commits(*range(1, 7))),
+        "s.state.json": state(8),
+        "s.queue.jsonl": b"",
+    },
+    "row_of_the_queue_twice": waits(rows=[*commits(*range(3, 7), bulk=3), commits(3, bulk=3)[0]]),
+    "last_message_on_its_way": waits(rows=without_segment(commits(3, bulk=3), 103, 3)),
+    "copy_lacks_the_rollback": {
+        "a.log": log(1) + written(_taken_back()) + AFTER,
+        "b.log": log(1) + written(_taken_back()[:3]) + AFTER,
+        "case.yaml": named("a", "a.log"),
+    },
+    "savepoint_sends_a_number_twice": {
+        "a.log": log(1) + written([BULK[0], transaction(50, insert((b"other", b"x")), segment=1, ended=False)]) + AFTER
+    },
+    "shutdown_and_no_start": {"a.log": log(1) + written(BULK[:2]) + record(event(60, "SHUTDOWN"))},
+    "number_used_again_after_a_rebuild": {"a.log": WHOLE + record(event(0)) + log(1, 2, 3, t1="n", t2="n", t3="n")},
+    "length_of_a_record_damaged": {"a.log": damaged(WHOLE, 4 * len(one(1)) + 5)},
+    "empty_log_of_a_copy": {"a.log": WHOLE, "b.log": b"", "case.yaml": named("a", "a.log")},
+    "copy_took_other_content": {
+        "a.log": WHOLE,
+        "b.log": log(*range(1, 11), t5="other"),
+        "c.log": WHOLE,
+        "case.yaml": named("a", "a.log"),
     },
 }

@@ -31,6 +31,14 @@ def alike(names: str, now: int, ruv: Sequence[Cid], entries: Mapping[int, Entry]
     return {name.upper(): backup(name, now, ruv, entries) for name in names}
 
 
+def config(name: str, **partners: str) -> bytes:
+    """A server.toml; partners by name: `pull`, `allow-pull`, `mutual-pull`."""
+    text = f'[replication]\norigin = "repl://{name}.example.com:8444"\n'
+    for partner, kind in partners.items():
+        text += f'[replication."repl://{partner}.example.com:8444"]\ntype = "{kind}"\n'
+    return text.encode()
+
+
 def _cut(one: dict[str, Any]) -> bytes:
     """A backup of which the end was not copied: within the fourth entry."""
     text = json.dumps(one)
@@ -153,4 +161,54 @@ INCIDENTS: dict[str, Files] = {
     "consumer_knows_more_origins": files(
         A=backup("a", 200, [one for one in RUV if one[1] != "c"], BASE), B=backup("b", 200, RUV, BASE)
     ),
+    # --- and more
+    "restored_and_wrote_again": files(
+        A=backup("a", 500, [*RUV, (250, "b")], mail(2, cid=(250, "b"))),
+        B=backup("b", 500, [*RUV, (400, "b")], mail(3, cid=(400, "b"))),
+        C=backup("c", 500, [*RUV, (250, "b")], mail(2, cid=(250, "b"))),
+    ),
+    "consumer_of_another_week": files(
+        A=backup("a", LATE, KEPT, mail(2, cid=(LATE, "a"))),
+        B=backup("b", LATE, [(CUT + 3600, "a"), (CUT + 3600, "b"), (LATE, "b")], BASE),
+    ),
+    "origin_at_the_very_cut": files(A=backup("a", LATE, [*KEPT, (CUT, "d")], BASE), B=backup("b", LATE, KEPT, BASE)),
+    "origin_a_second_before_the_cut": files(
+        A=backup("a", LATE, [*KEPT, (CUT - 1, "d")], mail(2, cid=(CUT - 1, "d"))), B=backup("b", LATE, KEPT, BASE)
+    ),
+    "deletion_forgotten_and_entry_lives": files(
+        **alike("ab", LATE, KEPT, {number: one for number, one in BASE.items() if number != 3}),
+        C=backup("c", LATE, [*KEPT, (LATE, "c")], BASE),
+    ),
+    "reverted_under_an_older_change": files(
+        **alike("ab", 200, RUV, mail(2, cid=(100, "b"))), C=backup("c", 200, RUV, mail(2, cid=(90, "a")))
+    ),
+    "pulls_one_way": {
+        **files(
+            A=backup("a", 200, RUV, BASE),
+            B=backup("b", 200, [*RUV, (150, "b")], mail(2, cid=(150, "b"))),
+        ),
+        "A.server.toml": config("a", b="allow-pull"),
+        "B.server.toml": config("b", a="pull"),
+    },
+    "two_backups_of_one_server": {
+        **files(A=backup("a", 300, [*RUV, (250, "a")], mail(2, cid=(250, "a"))), B=backup("b", 300, RUV, BASE)),
+        "A.before.json": files(A=backup("a", 200, RUV, BASE))["A.json"],
+    },
+    "new_server_without_changes": files(
+        A=backup("a", 300, [(0, "a"), (100, "a"), (200, "a")], BASE),
+        B=backup("b", 300, [(0, "a"), (100, "a"), (200, "a"), (250, "b")], BASE),
+    ),
+    "clocks_a_minute_apart": files(
+        A=backup("a", 200, [*RUV, (260, "c")], BASE),
+        B=backup("b", 200, [*RUV, (260, "c")], BASE),
+        C=backup("c", 270, [*RUV, (260, "c")], BASE),
+    ),
+    "log_of_a_refusal_alone": {
+        **files(A=backup("a", LATE, KEPT, BASE), B=backup("b", LATE, KEPT, BASE)),
+        "C.log": (
+            b"2026-01-21T00:00:00Z 0aaa0000-0000-0000-0000-000000000000 ERROR    \xe2\x94\x9d\xe2\x94\x81 [error]: "
+            b"The incoming data contains changes matching this server's UUID, "
+            b"and those changes are newer than the local version.\n"
+        ),
+    },
 }
