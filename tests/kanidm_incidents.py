@@ -24,7 +24,7 @@ def mail(*numbers: int, cid: Cid) -> dict[int, Entry]:
 
 
 def files(**backups: dict[str, Any]) -> Files:
-    return {f"{name}.json": (json.dumps(one, indent=1) + "\n").encode() for name, one in backups.items()}
+    return {f"{name}.json": json.dumps(one).encode() for name, one in backups.items()}
 
 
 def alike(names: str, now: int, ruv: Sequence[Cid], entries: Mapping[int, Entry]) -> dict[str, Any]:
