@@ -273,4 +273,19 @@ INCIDENTS: dict[str, Files] = {
         "c.log": WHOLE,
         "case.yaml": named("a", "a.log"),
     },
+    # --- and more queues
+    "unreadable_row_of_a_queue": {
+        **waits(),
+        "s.queue.jsonl": queue(commits(3, 4))
+        + b'{"trx_id": 105, "seg_id": 1, "commit_order": 5, "msg": "?", "master_id": 1}\n'
+        + queue(commits(6)),
+    },
+    "queue_lacks_the_first_message": waits(rows=without_segment(commits(*range(3, 7), bulk=3), 103, 1)),
+    "gap_behind_what_comes": waits(rows=commits(3, 5, 6, bulk=3)),
+    "left_over_in_the_queue": waits(rows=[*commits(1, 2), *commits(*range(3, 7), bulk=3)]),
+    "two_slaves_one_with_a_gap": {
+        **waits(),
+        "t.state.json": state(2),
+        "t.queue.jsonl": queue(commits(4, 5, 6)),
+    },
 }

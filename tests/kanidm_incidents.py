@@ -39,6 +39,18 @@ def config(name: str, **partners: str) -> bytes:
     return text.encode()
 
 
+def mesh(names: str, refreshes: str = "") -> Files:
+    """Each pulls from each; those in `refreshes` take all data anew by themselves."""
+    found = {}
+    for name in names:
+        text = config(name, **{other: "mutual-pull" for other in names if other != name}).decode()
+        automatic = 'type = "mutual-pull"\nautomatic_refresh = true\n'
+        found[f"{name.upper()}.server.toml"] = (
+            text.replace('type = "mutual-pull"\n', automatic) if name in refreshes else text
+        ).encode()
+    return found
+
+
 def _cut(one: dict[str, Any]) -> bytes:
     """A backup of which the end was not copied: within the fourth entry."""
     text = json.dumps(one)
@@ -210,5 +222,52 @@ INCIDENTS: dict[str, Files] = {
             b"The incoming data contains changes matching this server's UUID, "
             b"and those changes are newer than the local version.\n"
         ),
+    },
+    # --- over links
+    "restored_among_linked": {
+        **files(
+            A=backup("a", 300, [*RUV, (250, "b"), (260, "a")], mail(2, cid=(250, "b"))),
+            B=backup("b", 320, RUV, BASE),
+            C=backup("c", 300, [*RUV, (250, "b"), (260, "a")], mail(2, cid=(250, "b"))),
+        ),
+        **mesh("abc"),
+    },
+    "change_goes_over_one_between": {
+        **files(
+            A=backup("a", 200, [*RUV, (150, "a")], mail(2, cid=(150, "a"))),
+            B=backup("b", 200, RUV, BASE),
+            C=backup("c", 200, RUV, BASE),
+        ),
+        "A.server.toml": config("a", b="mutual-pull"),
+        "B.server.toml": config("b", a="mutual-pull", c="mutual-pull"),
+        "C.server.toml": config("c", b="mutual-pull"),
+    },
+    "refused_between_one_who_has_it_and_one_who_waits": {
+        **files(
+            A=backup("a", 300, [*RUV, (250, "b"), (260, "a")], mail(2, cid=(260, "a"))),
+            B=backup("b", 320, RUV, BASE),
+            C=backup("c", 200, RUV, BASE),
+        ),
+        "A.server.toml": config("a", b="mutual-pull"),
+        "B.server.toml": config("b", a="mutual-pull", c="mutual-pull"),
+        "C.server.toml": config("c", b="mutual-pull"),
+    },
+    "consumer_refreshes_itself": {
+        **files(
+            A=backup("a", LATE, KEPT, BASE),
+            B=backup("b", LATE, KEPT, BASE),
+            C=backup("c", LATE, [(CUT - DAY, "a"), (CUT - DAY, "b"), (LATE, "c")], mail(4, cid=(LATE, "c"))),
+        ),
+        **mesh("abc", refreshes="c"),
+    },
+    "two_islands": {
+        **files(
+            A=backup("a", 200, [*RUV, (150, "a")], mail(2, cid=(150, "a"))),
+            B=backup("b", 200, [*RUV, (150, "a")], mail(2, cid=(150, "a"))),
+            C=backup("c", 200, RUV, BASE),
+        ),
+        "A.server.toml": config("a", b="mutual-pull"),
+        "B.server.toml": config("b", a="mutual-pull"),
+        "C.server.toml": config("c"),
     },
 }
