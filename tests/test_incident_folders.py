@@ -181,3 +181,39 @@ def test_the_files_are_those_that_are_built(tmp_path: Path) -> None:
             for root in (tmp_path, FOLDER)
         )
         assert mine == {path: data for path, data in kept.items() if path.name != "expect.json"}
+
+
+WRONG: Mapping[str, Any] = {
+    "codes": ["MISSED_CHANGE a"],
+    "codes_not": ["MISSED_CHANGE b"],
+    "line": ["nothing is wrong"],
+    "line_not": ["MISSING on b"],
+    "said": ["nothing is wrong"],
+    "said_not": ["log goes on behind"],
+    "missing": {"b": ["6"]},
+    "stranded": {"a": 1},
+    "errant": {"b": 1},
+    "pending": {"b": 3},
+    "senders": {"b": []},
+    "unknown": {"b": ["forgotten"]},
+    "suffix": {"b": "one"},
+    "steps": [],
+    "steps_not": ["apply"],
+    "writes_not": ["b"],
+    "assumes": [],
+    "lost": {"provision": 1},
+    "refused": {"apply": "it is"},
+    "plan_said": ["Nothing needs mending"],
+    "plan_said_not": ["INSERT INTO"],
+}
+
+
+def test_what_is_said_otherwise_than_a_truth_is_noticed(tmp_path: Path) -> None:
+    name = "drizzle/named_source_one_missed"
+    case = Case.create(tmp_path / "case")
+    case.load([FOLDER / name])
+    found, made = diagnose(case), plan(case)
+    assert WRONG.keys() == KEYS & WRONG.keys()
+    for key, value in WRONG.items():
+        assert disagreements({key: value}, "drizzle", found, made), key
+    assert disagreements({}, "drizzle", {**found, "missing": []}, made), "the table"
