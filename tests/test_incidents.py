@@ -29,7 +29,9 @@ def runs(root: Path, most: int = 2) -> Iterator[Any]:
     Those of more than so many snapshots take long.
     """
     for file in sorted(root.rglob("expect.json")):
-        for run in sorted(json.loads(file.read_text(encoding="utf-8"))["runs"], key=lambda run: run["snapshots"]):
+        for run in sorted(
+            json.loads(file.read_text(encoding="utf-8")).get("runs", ()), key=lambda run: run["snapshots"]
+        ):
             name = f"{file.parent.name}-{'-'.join(run['snapshots'])}"
             marks = [pytest.mark.slow] if len(run["snapshots"]) > most else []
             yield pytest.param([file.parent / label for label in run["snapshots"]], run, id=name, marks=marks)
