@@ -432,6 +432,9 @@ class _FromEntries(_Filling):
         """Lots first, then the servers; where no link is known, everybody may pull from everybody, as the pairs do."""
         shown, case = self.situation.topology, self.situation.case
         assert shown.pulling is not None
+        told = {one.generation for one in self.replicas if one.generation}
+        if len(told) == 1:  # who does not say of which domain it is, is not of another one by that
+            self.replicas = [replace(one, generation=min(told)) for one in self.replicas]
         generations = {replica.server: replica.generation for replica in self.replicas}
         self.within = generations if len({*generations.values()}) > 1 else {}
         fates = self.situation.verdicts.fates.get(self.suffix, ())
