@@ -387,9 +387,10 @@ class _Planned:
         gone = now.gone()
         empty = {name for name, server in now.servers.items() if getattr(server, "empty", False)}
         filled = {name for code in WITHOUT_DATA for name in told_of(code, view.findings, view.suffix)}
+        shared = {one.origin for one in view.about("DUPLICATE_ORIGIN") if one.root}  # its positions prove nothing
         found: dict[tuple[str, bool], set[Lack]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
-            for lack in (lack for lack in lacks if lack.server not in filled):
+            for lack in (x for x in lacks if x.server not in filled and now.lots[x.lot].origin not in shared):
                 if lack in self.unjudged or lack in self.dropped or (hidden and lack in self.passed_over):
                     continue
                 if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.boundary import as_file_name, printable
 from workbench.diagnosing.unrelated import odd_ones
+from workbench.model import counted
 from workbench.repairs.plans import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
 from workbench.rules.pulled import PullModel
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
@@ -143,9 +144,16 @@ class WriteAgain:
             return
         about = (need.server, view.suffix)
         rows = [row for row in view.situation.verdicts.missing if (row["server"], row["suffix"]) == about]
-        asked = {view.situation.topology.system.typed(row["position"]): row for row in rows}
+        system = view.situation.topology.system
+        asked = [(system.typed(row["position"]) or "", row) for row in rows]
         lots = sorted(lack.lot for lack in need.lacks)
-        known = all(view.model.lots[number].last in asked for number in lots)
+        wanted = [view.model.lots[number] for number in lots]
+        known = {lot.last for lot in wanted} <= {position for position, _ in asked}
+        rows = [
+            row
+            for position, row in asked
+            if any(lot.origin == system.origin_of(position) and lot.first <= position <= lot.last for lot in wanted)
+        ]
         if not known or not 0 < len(rows) <= BY_HAND or any(row["attribute"] in BY_SERVER for row in rows):
             return
         assert isinstance(view.model, PullModel)
@@ -171,7 +179,7 @@ class WriteAgain:
             server=right,
             on=right,
             suffix=view.suffix,
-            says=f"{right} gets {len(rows):,} changes written once more, one by one, so that {server} gets them",
+            says=f"{right} gets {counted(len(rows))} written once more, one by one, so that {server} gets what it lacks",
             stands_on=f"{right} shows the right values, and nobody changes these entries meanwhile",
             expects=f"`workbench diagnose` of new backups shows nothing missing on {server}"
             + (later if deletions else ""),
@@ -182,8 +190,12 @@ class WriteAgain:
             changes=len(rows),
             effects=({"do": "rewrite", "server": right, "lots": lots, "entry": None},),
         )
-        says = f"write {len(rows):,} {'change' if len(rows) == 1 else 'changes'} again, by hand"
-        return Draft("write-again", says, (step,), load=f"{len(rows):,} changes on every server")
+        return Draft(
+            "write-again",
+            f"write {counted(len(rows))} again, by hand",
+            (step,),
+            load=f"{counted(len(rows))} on every server",
+        )
 
 
 class Refresh:
