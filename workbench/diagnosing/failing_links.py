@@ -176,7 +176,11 @@ def waiting_behind(situation: Situation, link: Link) -> tuple[int | None, str]:
         return None, ""
     pair = {**pair, "to_send": lacked_behind(situation, pair)}
     waiting = sum(one["count"] for one in pair["to_send"].values())
-    return waiting, f"; {_behind(situation, link, pair, waiting, None)}" if waiting else ""
+    if not waiting:
+        return waiting, ""
+    read = next((one.ended for one in situation.topology.readings if one.server == link.supplier), None)
+    oldest = _oldest(situation, pair, read or situation.newest().get(link.supplier))
+    return waiting, f"; {_behind(situation, link, pair, waiting, oldest)}{_kept(situation, link, pair)}"
 
 
 def leave_off(situation: Situation, link: Link) -> Mapping[str, Any] | None:
@@ -235,19 +239,19 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
 
 
 def _grows(situation: Situation, link: Link, pair: Row) -> bool:
-    """True if it failed in the snapshot before, and the supplier has got changes since that the consumer has not."""
+    """True if it did not run in the snapshot before, and the supplier has got changes since that the consumer has not."""
     before = situation.earlier
     if before is None or not any(
-        (one.supplier, one.suffix, one.name) == (link.supplier, link.suffix, link.name) and one.failure
+        (one.supplier, one.suffix, one.name) == (link.supplier, link.suffix, link.name)
+        and (one.failure or one.enabled is False)
         for one in before.links
     ):
         return False
     then = next((one for one in before.replicas if (one.server, one.suffix) == (link.supplier, link.suffix)), None)
     now = situation.replica(link.supplier, link.suffix)
-    return bool(then and now) and any(
-        (last(now.vector, origin) or "") > (last(then.vector, origin) or "")  # type: ignore[union-attr]
-        for origin in pair["to_send"]
-    )
+    if then is None or now is None:
+        return False
+    return any((last(now.vector, origin) or "") > (last(then.vector, origin) or "") for origin in pair["to_send"])
 
 
 def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
