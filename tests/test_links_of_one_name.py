@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from detector_samples import findings, of
-from link_samples import BROKEN_OFF, FINE, NEVER_YET, REFUSED_LOGIN, Files, line, mesh, refused_in_sessions
+from detector_samples import findings, listening, of
+from link_samples import BROKEN_OFF, FINE, NEVER_YET, NO_REPLICA, REFUSED_LOGIN, Files, line, mesh, refused_in_sessions
 
 from workbench.boundary import to_yaml
+from workbench.systems.ds389.rules.link_reasons import cause_of
 
 SKEWED = (
     "Unable to acquire replica: Excessive clock skew between the supplier and the consumer. Replication is aborting."
@@ -67,3 +68,19 @@ def test_a_log_that_has_grown_is_read_on_where_it_ended_also_after_its_clock_was
     first, later = mesh(NEVER_YET, failed, ended=None), mesh(FINE, failed + started, ended=22)
     assert of("LINK_FAILING", findings(tmp_path / "one", first))
     assert not of("LINK_FAILING", findings(tmp_path / "two", first, later))
+
+
+def test_a_consumer_that_has_another_suffix_alone_is_reached_for_the_wrong_one(tmp_path: Path) -> None:
+    files = mesh(NO_REPLICA)
+    for name in [name for name in files if name.startswith("s2.")]:
+        files[name] = (
+            str(files[name]).replace("dc=example,dc=com", "o=two").replace(r"dc\3Dexample\2Cdc\3Dcom", r"o\3Dtwo")
+        )
+    files |= listening("s2")
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert one["reason"] == "wrong_suffix" and "it has o=two" in one["summary"]
+
+
+def test_a_consumer_without_data_is_told_as_not_initialised() -> None:
+    cause = cause_of("Error (19) Replication error acquiring replica: replica is not initialized (not initialized)")
+    assert cause is not None and (cause.reason, cause.code) == ("not_initialised", 19)
