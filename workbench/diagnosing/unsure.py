@@ -285,7 +285,7 @@ def _again(
 
 
 def perhaps_made_again(situation: Situation) -> Iterator[Finding]:
-    """Lost changes that were made again since, as a repair advises: what they count among the unknown ones for."""
+    """Lost changes that were made again since, as a repair advises: why they count as unknown."""
     system = situation.topology.system
     changes: dict[tuple[str | None, str], list[str]] = {}
     for (suffix, position), why in situation.verdicts.unsure.items():
@@ -293,13 +293,12 @@ def perhaps_made_again(situation: Situation) -> Iterator[Finding]:
             changes.setdefault((suffix, system.origin_of(system.typed(position) or "")), []).append(position)
     for (suffix, origin), some in changes.items():
         some.sort()
-        ends = some[0] if len(some) == 1 else f"{some[0]} to {some[-1]}"
-        was = "was" if len(some) == 1 else "were"
+        was, they = ("was", "it") if len(some) == 1 else ("were", "they")
         yield Finding(
             "PERHAPS_MADE_AGAIN",
             "info",
-            f"{counted(len(some))} of origin {origin}, {ends}, {was} lost, and the same operations were done on the same entries "
-            "later: nothing tells whether they did the same",
+            f"{counted(len(some))} of origin {origin}, {ends(some[0], some[-1])}, {was} lost, and the same operations were done "
+            f"on the same entries later: no collected file tells whether these did what {they} did",
             origin=origin,
             suffix=suffix,
             items=tuple(some[:ITEMS_SHOWN]),
@@ -319,8 +318,8 @@ def perhaps_written_over(situation: Situation) -> Iterator[Finding]:
             "PERHAPS_WRITTEN_OVER",
             "info",
             f"only logs of operations name {count} of origin {origin} any more, {ends(items[0], items[-1])}, and later "
-            f"ones replaced values of the same {'entry' if len(some) == 1 else 'entries'}: whether anything of "
-            f"{'it' if len(some) == 1 else 'them'} is lacking, nothing tells",
+            f"ones replaced values of the same {'entry' if len(some) == 1 else 'entries'}: no collected file tells whether "
+            f"anything of {'it' if len(some) == 1 else 'them'} is lacking",
             origin=origin,
             suffix=suffix,
             items=tuple(items[:ITEMS_SHOWN]),
