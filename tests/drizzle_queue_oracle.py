@@ -135,7 +135,7 @@ def _unread(made: Queues, slave: Slave, truth: Truth, said: str) -> Iterator[str
     later = [number for number in truth.waits if made.commit_of(number) > slave.seen()]
     if _read(slave) and sent and int(sent[1]) > len(later) + len(truth.part) + len(slave.unreadable):
         yield f"{slave.server}: {later} are to be sent: {said}"
-    if not _read(slave) and (sent or "in its queue" in said or "its queue was not collected" not in said):
+    if not _read(slave) and (sent or "in its queue" in said or "nothing of its queue was collected" not in said):
         yield f"the queue of {slave.server} was not collected: {said}"
 
 

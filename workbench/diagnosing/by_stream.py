@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.stream_appliers import Applied, Behind, applied_of, behind_of
-from workbench.diagnosing.stream_parts import SegmentedLog, behind_as_unknown, by_messages
+from workbench.diagnosing.stream_parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
 from workbench.diagnosing.stream_sources import StreamSource, source_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.rows import rows_where
@@ -197,10 +197,11 @@ class Streams:
         if key not in self._between:
             others = [log for name, log in self.logs.items() if name not in (source, copy)] if known_to_two else None
             found = compared(self.logs[source], self.logs[copy], origin, self.limit, others)
-            self._between[key] = by_messages(found, self._segmented(source), self._segmented(copy), origin, self.limit)
+            self._between[key] = by_messages(found, self.segmented(source), self.segmented(copy), origin, self.limit)
         return self._between[key]
 
-    def _segmented(self, server: str) -> SegmentedLog:
+    def segmented(self, server: str) -> SegmentedLog:
+        """The log of a server with its messages."""
         log = next(one.log for one in self.shown.replicas if one.server == server and one.log)
         return SegmentedLog(self.logs[server], self.case.parts("segments", log))
 
@@ -438,6 +439,7 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
     about: dict[str, Any] = {"server": server, "suffix": None, "origin": origin}
     lacked = one.inside[: max(0, limit - len(found.missing))]
     rows = streams.logs[source].rows_of(origin, [lack.position for lack in lacked])
+    statements = streams.segmented(source).table_statements(origin, [at for at, row in rows.items() if row["ddl"]])
     found.totals["missing"] += both.counts["inside"]
     for lack in lacked:
         rule = LACKS if lack.outcome is None else IN_PART
@@ -445,7 +447,7 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
             {
                 **about,
                 "position": show(lack.position),
-                **_did(rows.get(lack.position)),
+                **_did(rows.get(lack.position), statements.get(lack.position, ())),
                 "attribute": None,
                 "held_by": streams.holders.get(origin, {}).get(lack.position, []),
                 "evidence": [LOG],
@@ -485,6 +487,7 @@ def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
         found.totals["errant"] += count
         listed = positions[: max(0, limit - len(found.errant))]
         rows = streams.logs[server].rows_of(origin, listed)
+        statements = streams.segmented(server).table_statements(origin, [at for at, row in rows.items() if row["ddl"]])
         for position in listed:
             found.errant.append(
                 {
@@ -492,21 +495,21 @@ def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
                     "suffix": None,
                     "origin": origin,
                     "position": streams.shown.system.show(position),
-                    **_did(rows.get(position)),
+                    **_did(rows.get(position), statements.get(position, ())),
                     "why": why,
                     "says": ERRANT_SAYS[why],
                 }
             )
 
 
-def _did(row: Row | None) -> dict[str, Any]:
-    """What a transaction did to which tables, as its row of the evidence tells."""
+def _did(row: Row | None, statements: Sequence[TableStatement]) -> dict[str, Any]:
+    """What a transaction did to which tables and schemas, as its row of the evidence and its `statements` tell."""
     counted = json.loads(row["rows"] or "{}") if row else {}
     whole = (row["ddl"] or "").lower().split("+") if row and row["ddl"] else []
     return {
         "operation": "+".join([*sorted({name for of in counted.values() for name in of}), *dict.fromkeys(whole)])
         or None,
-        "target": ", ".join(sorted(counted)) or None,
+        "target": ", ".join(sorted({*counted, *(one.target for one in statements if one.target)})) or None,
     }
 
 
@@ -532,7 +535,7 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
             row |= {"queued": None if one.applied.queued is None else waits.queued, "to_fetch": waits.to_fetch}
             row |= {"unread": waits.unread, "behind_gap": waits.behind_gap}
             row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
-            found.pending.append({**row, "suppliers": [one.applied.source]})
+            found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})
 
 
 def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from workbench.diagnosing.failing_links import all_behind, failing_rows, failing
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.first_line import by_suffix, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosing.floors_text import floors_text
-from workbench.diagnosing.in_queues import held_by
+from workbench.diagnosing.in_queues import held_by, in_a_queue
 from workbench.diagnosing.matrix_text import matrix_text, outside_text, why_it_fails
 from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.refusals import refused_say
@@ -249,7 +249,7 @@ def how_it_arrives(row: Row) -> str:
     """Of what a server waits for: `waiting` for a session that brings it, `dropped` when it comes, or `stuck`, sent by nobody."""
     if row.get("dropped_since"):
         return "dropped"
-    return "waiting" if row["suppliers"] or row.get("through") else "stuck"
+    return "waiting" if row["suppliers"] or row.get("through") or in_a_queue(row) else "stuck"
 
 
 _IN_FIRST_LINE = frozenset(

@@ -11,13 +11,18 @@ from workbench.model import listed, step
 Row = Mapping[str, Any]
 
 
+def in_a_queue(row: Row) -> bool:
+    """True if a replica told how far it applied its master's log: its queue, or what it asks for, brings what waits."""
+    return "queued" in row
+
+
 def how_queued(row: Row) -> str:
     """Where the transactions stand that wait, as the end of a sentence."""
     queued, to_fetch, unread, behind = (row[key] for key in ("queued", "to_fetch", "unread", "behind_gap"))
     told = [f"{queued:,} {_is(queued)} in its queue"] if queued else []
     source = ", ".join(row["suppliers"])
     if to_fetch and queued is None:
-        told.append(f"{source} has {'it' if to_fetch == 1 else 'them'}, and its queue was not collected")
+        told.append(f"{source} has {'it' if to_fetch == 1 else 'them'}, and nothing of its queue was collected")
     elif to_fetch:
         told.append(f"{source} would send {to_fetch:,}")
     told += (

@@ -14,7 +14,7 @@ from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import busy_links, busy_step, passed_on, waits_behind
 from workbench.diagnosing.former_suppliers import supplier_again, was_maker
 from workbench.diagnosing.fractional import alike_first
-from workbench.diagnosing.in_queues import how_queued, queue_step
+from workbench.diagnosing.in_queues import how_queued, in_a_queue, queue_step
 from workbench.diagnosing.left_in_logs import LOG_ONLY
 from workbench.diagnosing.missed_by_vector import lost_with, missed_of_vector, refill_of
 from workbench.diagnosing.missed_in_logs import missed_of_copy, missed_of_stream
@@ -451,12 +451,15 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
         dropped = bool(row.get("dropped_since"))
-        coming = not dropped and (row["suppliers"] or row.get("through"))
+        queued = in_a_queue(row)
+        coming = not dropped and (row["suppliers"] or row.get("through") or queued)
         apart = "" if coming else without_way(situation, row)
         unfed = bool(apart) and unlinked(situation, row)
         failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
         who = (
-            who
+            how_queued(row)
+            if queued
+            else who
             if coming and row["suppliers"]
             else passed_on(row["through"])
             if coming
@@ -483,8 +486,6 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         if passed:
             who += f"; {of_them_passed_over(row)}"
             passed = 0 if are_lost(row, passed) else passed
-        queued = "queued" in row
-        who = how_queued(row) if queued else who
         may = (row.get("may_pass_over") or {}) if coming else {}
         may = {name: count for name, count in may.items() if not are_lost(row, count)}
         for name, count in may.items():
@@ -569,7 +570,7 @@ _NEXT_SESSION_OF_SOME = step(
 )
 _NEXT_LOOK = step(
     "see that the server still fetches from one of them, and applies what it fetched",
-    "they arrive as soon as it does: no transaction before them has to be waited for",
+    "they arrive as soon as it does",
 )
 
 

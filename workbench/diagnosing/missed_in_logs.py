@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.table_statements import WholeTable, in_the_way, not_applied
+from workbench.rules.segments import ROW_STATEMENTS, SET_VARIABLE
+
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
@@ -23,17 +26,46 @@ def missed_of_stream(
     situation: Situation, server: str, where: str, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[str, str, str, str]:
     """The same of what a log of transactions goes on behind."""
-    of_tables = [f"{row['position']}: {row['operation']}" for row in rows if row["operation"] and not row["target"]]
+    streams, refill = situation.verdicts.streams, situation.topology.system.refill
+    assert streams is not None
+    own = any(row["server"] == server for row in (*situation.verdicts.errant, *situation.verdicts.stranded))
+    saved = f"save what only {server} has, then " if own else ""
+    goes_on, origin = "its log goes on behind them", rows[0]["origin"]
+    if way := list(in_the_way(streams, server, origin)):
+        return (
+            goes_on,
+            f"{saved}{refill} {server} from {where}: {server} has {_statements(way)}, which came behind what it missed",
+            "applied now, what was missed would stand behind that, as it never did on its source",
+            "",
+        )
+    if never := list(not_applied(streams, server, origin)):
+        return (
+            goes_on,
+            f"{saved}{refill} {server} from {where}: of what it missed, {_statements(never)} cannot be applied from a log",
+            "the log tells too little of such a statement, and what follows it may need it",
+            "",
+        )
+    of_tables = [f"{row['position']}: {row['operation']}" for row in rows if row["operation"] and _of_no_rows(row)]
     beware = "rows that were changed since may stand otherwise there: compare them before"
     if of_tables:
         more = f" and {len(of_tables) - 3:,} more" if len(of_tables) > 3 else ""
         beware = f"of these some change tables or schemas as a whole ({', '.join(of_tables[:3])}{more}): applied late, they undo "
         beware += "what was written since; `workbench plan` tells which can still be applied"
-    own = any(row["server"] == server for row in (*situation.verdicts.errant, *situation.verdicts.stranded))
-    refill = "" if own else f", or {situation.topology.system.refill} {server} from there"
+    instead = "" if own else f", or {refill} {server} from there"
     return (
-        "its log goes on behind them",
-        f"apply them whole on {server} from the log of {where}, in the order of commits{refill}",
+        goes_on,
+        f"apply them whole on {server} from the log of {where}, in the order of commits{instead}",
         "nothing will ever send them: a replica asks for what follows the last transaction that it has",
         beware,
     )
+
+
+def _statements(whole: Sequence[WholeTable]) -> str:
+    """The first of them, by name."""
+    named = [f"{change.position} ({change.statement})" for change in whole[:3]]
+    return ", ".join(named) + (f" and {len(whole) - 3:,} more" if len(whole) > 3 else "")
+
+
+def _of_no_rows(row: Mapping[str, Any]) -> bool:
+    """True of a transaction with a statement that changes no rows."""
+    return not {*row["operation"].split("+")} <= {*ROW_STATEMENTS.values(), SET_VARIABLE.lower()}

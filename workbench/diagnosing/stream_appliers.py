@@ -95,6 +95,9 @@ class Behind:
     gaps   the first of the commits that are not in its queue, although later ones are: it will not ask for them again
     lacks  how many such there are
     parts  the first of those of which its queue holds a part; in_part: how many such there are
+    seen   the highest commit that it applied or has in its queue: it asks for what is above that
+    purged  numbers of commits that it neither applied nor has in its queue, below the first of the log: the first, the last, how
+            many; None: there is none, or the log lost records
     """
 
     applied: Applied
@@ -103,6 +106,13 @@ class Behind:
     lacks: int
     parts: list[tuple[Commit, str]]
     in_part: int
+    seen: int
+    purged: tuple[int, int, int] | None
+
+    def brings(self, origin: str) -> bool:
+        """True if something of what it waits for comes: it stands before a gap, or the replica will ask its master for it."""
+        waits = self.waits[origin]
+        return waits.behind_gap < waits.count or waits.last[0] > self.seen
 
 
 def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> list[Applied]:
@@ -188,7 +198,25 @@ def behind_of(one: Applied, log: StreamLog, after: int, limit: int) -> Behind:
         counts = there, asked, len(before) - there - asked, len(commits) - len(before)
         mine = Waits(len(commits), min(commits), max(commits), *counts)
         waits[origin] = _together(waits[origin], mine) if origin in waits else mine
-    return Behind(one, waits, gaps, lacks, parts, in_part)
+    return Behind(one, waits, gaps, lacks, parts, in_part, seen, _purged(one, log, after))
+
+
+def _purged(one: Applied, log: StreamLog, after: int) -> tuple[int, int, int] | None:
+    """Which numbers of commits a replica has not applied, and the log of its master begins behind.
+
+    applied up to 2, queue empty, log begins with 5      3 and 4
+    """
+    if log.first_commit is None or log.lost:
+        return None
+    below = [commit for commit in one.queued or () if after < commit < log.first_commit]
+    count = log.first_commit - 1 - after - len(below)
+    if count <= 0 or not one.whole:
+        return None
+    absent = sorted({*range(after + 1, after + 2 + len(below))} - {*below})[0]
+    last = log.first_commit - 1
+    while last in below:
+        last -= 1
+    return absent, last, count
 
 
 def _changing(log: StreamLog, after: int) -> Iterator[tuple[str, list[Commit]]]:

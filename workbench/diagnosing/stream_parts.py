@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +27,17 @@ from workbench.engine.reading import Part
 from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared
-from workbench.rules.segments import ABORTED, COMMITTED, INCOMPLETE, UNFINISHED
+from workbench.rules.segments import (
+    ABORTED,
+    COMMITTED,
+    INCOMPLETE,
+    ROLLBACK,
+    ROLLBACK_STATEMENT,
+    ROW_STATEMENTS,
+    SET_VARIABLE,
+    TABLE_STATEMENTS,
+    UNFINISHED,
+)
 from workbench.rules.streams import BEGINS_LATER, LOST, Lack
 
 IN_PART = frozenset({UNFINISHED, ABORTED, INCOMPLETE})
@@ -38,6 +49,16 @@ class Messages:
 
     places: Mapping[int, int]
     numbered: bool
+
+
+class TableStatement(NamedTuple):
+    """A statement that changes a table or a schema as a whole: its kind, and the table, schema, or None if nothing names it."""
+
+    kind: str
+    target: str | None
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.target}" if self.kind in TABLE_STATEMENTS else self.kind
 
 
 @dataclass(frozen=True)
@@ -60,6 +81,22 @@ class SegmentedLog:
             before = found.get(row["position"], Messages({}, True))
             numbered = before.numbered and row["segment"] is not None
             found[row["position"]] = Messages({row["content"]: row["offset"], **before.places}, numbered)
+        return found
+
+    def table_statements(self, origin: str, positions: Iterable[str]) -> dict[str, list[TableStatement]]:
+        """Position -> what these transactions do to tables and schemas as a whole, in their order; without those that do not."""
+        wanted = pa.array(sorted(set(positions)), pa.string())
+        if not wanted:
+            return {}
+        rows_and_ends = [*ROW_STATEMENTS, ROLLBACK, ROLLBACK_STATEMENT, SET_VARIABLE]
+        where = (pc.field("origin") == origin) & pc.field("position").isin(wanted)
+        where &= pc.field("operation").is_valid() & ~pc.field("operation").isin(rows_and_ends)
+        rows = rows_where(self.segments, ["position", "offset", "number", "operation", "target"], where).to_pylist()
+        found: dict[str, list[TableStatement]] = {}
+        for row in sorted(rows, key=lambda row: (row["offset"], row["number"])):
+            statement = TableStatement(row["operation"], row["target"] or None)
+            if statement not in found.setdefault(row["position"], []):  # a record may come twice
+                found[row["position"]].append(statement)
         return found
 
     def begun(self, origin: str, lacks: Iterable[Lack], after: int, before: int) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.diagnosing.by_stream import APPLIED, VOID, Streams, time_text
+from workbench.diagnosing.table_statements import not_applied
 from workbench.rules.segments import UNFINISHED
 from workbench.rules.streams import Difference
 
@@ -57,7 +58,9 @@ def copy_rows(streams: Streams) -> list[dict[str, Any]]:
     for (server, origin), both in sorted(streams.differences.items()):
         one, source = both.difference, streams.source_for(server, origin) or ""
         void = [position for position in one.undecided if streams.at_source(server, origin, position) in VOID]
-        apply = sorted((*one.inside, *one.behind), key=lambda lack: lack.place)
+        by_hand = list(dict.fromkeys(change.position for change in not_applied(streams, server, origin)))
+        lacks = sorted((*one.inside, *one.behind), key=lambda lack: lack.place)
+        apply = [lack for lack in lacks if show(lack.position) not in by_hand]
         rows = streams.logs[source].rows_of(origin, [lack.position for lack in apply])
         found.append(
             {
@@ -77,6 +80,7 @@ def copy_rows(streams: Streams) -> list[dict[str, Any]]:
                 "alone": [show(position) for position in one.alone],
                 "conflicts": [show(position) for position in one.conflicts],
                 "apply": [show(lack.position) for lack in apply],
+                "by_hand": by_hand,
                 "rows": {
                     show(lack.position): json.loads(rows[lack.position]["rows"] or "{}")
                     for lack in apply

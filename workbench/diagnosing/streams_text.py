@@ -24,7 +24,7 @@ def _sections(found: Row) -> Iterator[str]:
     if odd := found["transactions"]:
         more = f"\nand {len(odd) - _LISTED:,} more" if len(odd) > _LISTED else ""
         yield f"Transactions that are no plain commits, and the biggest ones:\n\n{_transactions(odd[:_LISTED])}{more}"
-    if copies := [row for row in found["fleet"] if row["apply"] or row["discard"] or row["errant"] or row["conflicts"]]:
+    if copies := [row for row in found["fleet"] if any(row[key] for key in _WHAT)]:
         yield "\n".join(["What would bring a log up to its source, in the order of commits:", "", *_copies(copies)])
     if found["appliers"]:
         yield f"What replicas say of themselves:\n\n{_appliers(found['appliers'])}"
@@ -89,7 +89,13 @@ def _copies(copies: Sequence[Row]) -> Iterator[str]:
         yield f"{one_cell(row['server'])}, origin {row['origin']}, from {one_cell(row['source'])}: {'; '.join(told)}"
 
 
-_WHAT = {"apply": "apply", "discard": "discard", "errant": "only there:", "conflicts": "not the same:"}
+_WHAT = {
+    "apply": "apply",
+    "by_hand": "to be done by hand:",
+    "discard": "discard",
+    "errant": "only there:",
+    "conflicts": "not the same:",
+}
 
 
 def _named(positions: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
         if row["unrelated"]:
             refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
     refill = situation.topology.system.refill
+    content = "entries" if situation.topology.system.proving else "rows"
     for suffix, pairs in refused.items():
         names = {name for pair in pairs for name in pair}
         empty = {name for name in names if situation.has_no_entries(name, suffix)}
@@ -39,22 +40,30 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "UNRELATED_DATA",
                 "error",
-                f"{server} has unrelated data: its data have another beginning ({shown_as(generations[server])}) than those of "
-                f"{listed(others)}; neither side accepts changes of the other, and their positions cannot be compared"
+                f"{server} has unrelated data: {_unlike(server, generations, others)}; neither side accepts changes of the "
+                "other, and their positions cannot be compared"
                 + (f"; its changelog still has {left[0]}, which no other collected server has" if left else ""),
                 server=server,
                 suffix=suffix,
                 evidence=_beginnings(server, generations),
-                root=f"server {server} has data of another beginning than {listed(others)}: nothing is exchanged between them",
+                root=f"server {server} has {'data of another beginning' if any(generations.values()) else 'other data'} than "
+                f"{listed(others)}: nothing is exchanged between them",
                 fix=(
                     *([left[1]] if left else []),
                     step(
                         f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",
-                        "positions of one side mean nothing to the other: only entries can be compared",
+                        f"positions of one side mean nothing to the other: only {content} can be compared",
                         f"to {refill} a server throws away everything that only it holds",
                     ),
                 ),
             )
+
+
+def _unlike(server: str, generations: Mapping[str, str | None], others: Sequence[str]) -> str:
+    """How data that no session may mix are known: by their generations, or by what logs hold under one number."""
+    if any(generations.values()):
+        return f"its data have another beginning ({shown_as(generations[server])}) than those of {listed(others)}"
+    return f"its log and {'that' if len(others) == 1 else 'those'} of {listed(others)} hold other changes under the same numbers"
 
 
 def _filled_meanwhile(situation: Situation, server: str, others: Sequence[str], suffix: str | None) -> bool:

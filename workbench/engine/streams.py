@@ -82,6 +82,12 @@ class StreamLog:
         """True if the log tells the order of commits itself: then its records may stand in any order."""
         return any(pc.any(batch["commit"].is_valid()).as_py() for batch in self._batches(["commit"]))
 
+    @cached_property
+    def first_commit(self) -> int | None:
+        """The lowest number of a commit that it has; None: it does not number them."""
+        lowest = (pc.min(batch["commit"]).as_py() for batch in self._batches(["commit"]))
+        return min((commit for commit in lowest if commit is not None), default=None)
+
     def entries(self, origin: str) -> list[Entry]:
         """Its transactions of one origin, as they are compared. What was delivered again is left out."""
         place, found = self.order, []
@@ -152,6 +158,12 @@ class StreamLog:
         for part in self.parts:
             for batch in stream_part(part["path"], _COLUMNS, where):
                 yield from batch.to_pylist()
+
+    def table_changes(self, origin: str, after: int, upto: int, limit: int) -> list[dict[str, Any]]:
+        """The first commits of an origin between two places, the later one included, with statements that change no rows."""
+        where = (pc.field("outcome") == COMMITTED) & (pc.field("origin") == origin) & pc.field("ddl").is_valid()
+        where &= (pc.field(self.order) > after) & (pc.field(self.order) <= upto)
+        return self._first(where, self.order, limit)
 
     def first_commits(self, origin: str, limit: int) -> list[str]:
         """The positions of its first commits of an origin, in the order of commits."""

@@ -44,8 +44,9 @@ def choices(situation: Situation, findings: Sequence[Finding], suffix: str | Non
     if not (mine := [one for one in mine if one not in empty]):
         return said
     said += [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
+    to_know = "collect with --entries, and plan anew" if situation.topology.system.proving else "compare the rows before"
     for choice in _choices(situation, suffix, mine):
-        said.append(_told(choice, situation.topology.system.refill))
+        said.append(_told(choice, situation.topology.system.refill, to_know))
     return said
 
 
@@ -104,11 +105,11 @@ def _states(situation: Situation, suffix: str | None, server: str) -> list[Part]
     ]
 
 
-def _told(choice: Choice, refill: str) -> str:
+def _told(choice: Choice, refill: str, to_know: str) -> str:
     losses = []
     for name, lost in choice.lost.items():
         if lost is None:
-            losses.append(f"what only {name} has is not known: collect with --entries, and plan anew")
+            losses.append(f"what only {name} has is not known: {to_know}")
         elif not lost.only_one + lost.unlike:
             losses.append(f"{name} has nothing that {choice.kept[0]} does not have")
         else:

@@ -18,6 +18,7 @@ from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.arriving import WITHOUT_DATA
 from workbench.diagnosing.diagnosis import case_at, situation_of
+from workbench.diagnosing.diagnosis_text import how_it_arrives
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.situation import Situation
@@ -279,7 +280,7 @@ class _Planned:
     def _stuck(self, about: tuple[str, str | None]) -> list[Mapping[str, Any]]:
         """What a server waits for and no collected server would send or pass on."""
         mine = (one for one in self.situation.verdicts.pending if (one["server"], one["suffix"]) == about)
-        return [one for one in mine if one.get("dropped_since") or not (one["suppliers"] or one["through"])]
+        return [row for row in mine if how_it_arrives(row) != "waiting"]
 
     def _unjudged(self, model: Model, suffix: str | None) -> frozenset[Lack]:
         """What the model takes for lacking and the diagnosis does not: it is counted neither now nor afterwards."""

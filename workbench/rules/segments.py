@@ -34,6 +34,14 @@ unknown       it has what this reader does not know, or parts of a stream that d
 
 ROLLBACK, ROLLBACK_STATEMENT = "ROLLBACK", "ROLLBACK_STATEMENT"
 ROW_STATEMENTS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
+SET_VARIABLE, CREATE_SCHEMA = "SET_VARIABLE", "CREATE_SCHEMA"
+"""Kinds of statements that change no table that is there."""
+
+TABLE_STATEMENTS = frozenset({"TRUNCATE_TABLE", "CREATE_TABLE", "ALTER_TABLE", "DROP_TABLE"})
+"""Kinds that change the one table that they name; any other kind may change every table."""
+
+NOT_APPLIED = frozenset({"RAW_SQL", "ALTER_TABLE", "ALTER_SCHEMA"})
+"""Kinds of which a log tells too little: no tool applies them from there."""
 TAIL = "tail"
 """What is missing of a transaction without an end."""
 

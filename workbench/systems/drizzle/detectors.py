@@ -25,7 +25,7 @@ from workbench.rules.segments import (
 )
 from workbench.rules.streams import Difference
 from workbench.systems.drizzle.errant import errant
-from workbench.systems.drizzle.queues import appliers, queue_gaps, queued_in_part
+from workbench.systems.drizzle.queues import appliers, purged_unapplied, queue_gaps, queued_in_part
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -394,6 +394,6 @@ def big(situation: Situation) -> Iterator[Finding]:
 DETECTORS: Detectors = {
     IDENTITY: (used_again, errant),
     HOLES: (incomplete, without_end, conflicts, repeated, damaged, not_understood, ragged),
-    APPLYING: (appliers, queue_gaps, queued_in_part),
+    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part),
     LAG: (big,),
 }

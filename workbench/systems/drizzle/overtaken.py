@@ -55,9 +55,9 @@ def overtaken(late: Sequence[Read], later: Sequence[Read]) -> str:
             before = whole.get(table) or dropped.get(table.schema)
             if before and before.place < one.place:
                 return f"{one.name}, which is there, changed {printable(str(table))} after {before.name}"
-        for table in defined:
+        for table, kind in defined.items():
             if table in touched and touched[table].first < one.place:
-                return f"{one.name}, which is there, changed the whole table {printable(str(table))} later"
+                return f"{one.name}, which is there, changed the whole table {printable(str(table))} later ({kind})"
         for table, mine in rows.items():
             if table in touched and touched[table].before(mine, one.place):
                 what = f"{one.name}, which is there, changed rows of {printable(str(table))} later"
@@ -100,15 +100,15 @@ def _keys(every: Iterable[Read]) -> dict[Named, tuple[str, ...]]:
     return found
 
 
-def _touches(one: Read, keys: Mapping[Named, tuple[str, ...]]) -> tuple[list[Named], dict[Named, array[int]]]:
-    """The tables that it defines anew, and hashes of the rows that it touches."""
-    defined: list[Named] = []
+def _touches(one: Read, keys: Mapping[Named, tuple[str, ...]]) -> tuple[dict[Named, str], dict[Named, array[int]]]:
+    """The tables that it changes as a whole, with the kind of statement, and hashes of the rows that it touches."""
+    defined: dict[Named, str] = {}
     rows: dict[Named, array[int]] = {}
     for operation in one.operations():
         if not isinstance(operation, Definition):
             rows.setdefault(operation.table, array("q")).extend(_rows(operation, keys.get(operation.table)))
         elif operation.kind != SET_VARIABLE and operation.table is not None:
-            defined.append(operation.table)
+            defined[operation.table] = operation.kind
     return defined, rows
 
 

@@ -83,6 +83,35 @@ def queue_gaps(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def purged_unapplied(situation: Situation) -> Iterator[Finding]:
+    """Numbers of commits between the last that a replica applied and the first that the log of its master still has."""
+    streams = situation.verdicts.streams
+    assert streams is not None
+    for behind in streams.behind:
+        if behind.purged is None:
+            continue
+        one, (first, last, count) = behind.applied, behind.purged
+        unless = " unless the queue has it" if count == 1 else " unless the queue has them"
+        unless = unless if one.queued is None else ""
+        numbers = f"commit {first:,}" if count == 1 else f"{count:,} commits from {first:,} to {last:,}"
+        yield Finding(
+            "QUEUE_GAP",
+            "error",
+            f"{one.server} applied {one.source} up to commit {one.commit:,}, and the log of {one.source} begins with commit "
+            f"{streams.logs[one.source or ''].first_commit:,}: {numbers} will not come{unless}",
+            server=one.server,
+            evidence=({"server": one.server, "source": one.source, "first": first, "last": last, "count": count},),
+            fix=(
+                step(
+                    f"compare the rows of {one.server} with those of {one.source}, and provision {one.server} from there if they "
+                    "differ",
+                    f"{one.source} sends what its log has, and {one.server} applies that without asking for what was before",
+                    "a number without a transaction is possible: one that was taken back after it had its number",
+                ),
+            ),
+        )
+
+
 def queued_in_part(situation: Situation) -> Iterator[Finding]:
     """Transactions of which the queue of a replica holds a part, and the rest will not come."""
     streams, show = situation.verdicts.streams, situation.topology.system.show
