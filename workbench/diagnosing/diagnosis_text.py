@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, DATA_GONE, STOPPED_BECAUSE, WITHOUT_DATA, Wait, held_up
+from workbench.diagnosing.by_entry import OWN_SINCE
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
@@ -83,7 +84,8 @@ def summed(found: Row) -> dict[str, Any]:
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
     arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": [], "passed": []}
-    arrives["behind_gap"] = []
+    arrives |= {"behind_gap": [], "own": []}
+    made_by = {(row["name"], row["suffix"]): row["origin"] for row in found.get("servers", ())}
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
     for number, row in enumerate(found["pending"]):
@@ -91,6 +93,8 @@ def summed(found: Row) -> dict[str, Any]:
         if row["count"] > unapplied[number] + lost:
             left = {"count": row["count"] - unapplied[number] - lost, "gone": max(in_no_log(row) - lost, 0)}
             how = how_it_arrives(row)
+            own = row.get("may_refuse") == OWN_SINCE and row["origin"] == made_by.get((row["server"], row["suffix"]))
+            how = "own" if own and how == "waiting" else how
             refused = min(len(row.get("refused") or ()), left["count"]) if how == "waiting" else 0
             if refused:
                 arrives["refused"].append({**row, "count": refused, "gone": 0})
@@ -405,6 +409,15 @@ def verdict_line(told: Row) -> str:
         waits.append(
             f"{least}{count:,} {have} not arrived at {on}, and the next session passes over {'it' if count == 1 else 'them'}"
         )
+    if told["own"]["count"]:
+        count, on, least = most_of(told["own"], told["pending_cut"])
+        them = (
+            "is newer than the files of {}, which made it"
+            if count == 1
+            else "are newer than the files of {}, which made them"
+        )
+        it = "it" if count == 1 else "them"
+        waits.append(f"{least}{count:,} {them.replace('{}', on)} after that, or was restored and refuses {it}")
     if told["behind_gap"]["count"]:
         count, on, least = most_of(told["behind_gap"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} lacks")

@@ -44,7 +44,9 @@ def choices(situation: Situation, findings: Sequence[Finding], suffix: str | Non
     if not (mine := [one for one in mine if one not in empty]):
         return said
     said += [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
-    to_know = "collect with --entries, and plan anew" if situation.topology.system.proving else "compare the rows before"
+    to_know = (
+        "collect with --entries, and plan anew" if situation.topology.system.proving else "compare the rows before"
+    )
     for choice in _choices(situation, suffix, mine):
         said.append(_told(choice, situation.topology.system.refill, to_know))
     return said

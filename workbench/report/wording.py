@@ -269,7 +269,7 @@ def _span(after: str | None, by: str | None) -> str:
     return f"between {after} and {by} UTC"
 
 
-_COMING = ("waiting", "refused", "passed", "behind_gap", "held", "dropped", "stuck")
+_COMING = ("waiting", "own", "refused", "passed", "behind_gap", "held", "dropped", "stuck")
 """Keys of what has not arrived yet."""
 
 
@@ -277,6 +277,12 @@ def _coming(counts: Row) -> Iterator[str]:
     """What has not arrived yet. Several servers may wait for the same changes, so these are counted for each of them."""
     for name, one_does, many_do, then in (
         ("waiting", "is on its way to", "are on their way to", ""),
+        (
+            "own",
+            "is newer than the files of",
+            "are newer than the files of",
+            ", which made {} after that, or was restored and refuses {}",
+        ),
         ("refused", "was refused at every attempt by", "were refused at every attempt by", ""),
         ("passed", "has not arrived at", "have not arrived at", ", and the next session passes over {}"),
         (
@@ -317,7 +323,7 @@ def _coming(counts: Row) -> Iterator[str]:
             what = _changes(count)
             each = " each" if len(on) > 1 and count > 1 else ""
             does, it = (one_does, "it") if count == 1 else (many_do, "them")
-            yield f"{'' if same else 'Up to '}{what}{each} {does} {_names(on)}{then.format(it)}."
+            yield f"{'' if same else 'Up to '}{what}{each} {does} {_names(on)}{then.format(it, it)}."
 
 
 def _half_done(plan: Row | None) -> str:
