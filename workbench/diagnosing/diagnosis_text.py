@@ -85,7 +85,7 @@ def summed(found: Row) -> dict[str, Any]:
     counted["stranded"]["unsure"] = grave == {"warning"}
     arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": [], "passed": []}
     arrives |= {"behind_gap": [], "own": []}
-    made_by = {(row["name"], row["suffix"]): row["origin"] for row in found.get("servers", ())}
+    made_by = {row["name"]: row.get("origin") for row in found.get("servers", ())}
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
     for number, row in enumerate(found["pending"]):
@@ -93,7 +93,7 @@ def summed(found: Row) -> dict[str, Any]:
         if row["count"] > unapplied[number] + lost:
             left = {"count": row["count"] - unapplied[number] - lost, "gone": max(in_no_log(row) - lost, 0)}
             how = how_it_arrives(row)
-            own = row.get("may_refuse") == OWN_SINCE and row["origin"] == made_by.get((row["server"], row["suffix"]))
+            own = row.get("may_refuse") == OWN_SINCE and row["origin"] == made_by.get(row["server"])
             how = "own" if own and how == "waiting" else how
             refused = min(len(row.get("refused") or ()), left["count"]) if how == "waiting" else 0
             if refused:
