@@ -581,7 +581,9 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
     topology = SimpleNamespace(
         links=links, replicas=replicas, down=frozenset(), pulling=False, snapshot="1", system=system_named("ds389")
     )
-    nothing = SimpleNamespace(stranded=[], contents=[], unknown=[], missing=[], pending=[], resets={}, reach={})
+    nothing = SimpleNamespace(
+        stranded=[], contents=[], unknown=[], missing=[], pending=[], resets={}, cut_short=set(), reach={}
+    )
     situation = SimpleNamespace(
         topology=topology,
         pairs=[],

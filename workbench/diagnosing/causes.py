@@ -56,7 +56,8 @@ def name_causes(situation: Situation) -> None:
             row["reasons"] = [UNTOLD]
             continue
         missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
-    name_only_who_has_it(situation.verdicts.missing, name_left_out(situation, lacked))
+    situation.verdicts.cut_short = name_left_out(situation, lacked)
+    name_only_who_has_it(situation.verdicts.missing, situation.verdicts.cut_short)
     for key, rows in missing.items():
         proving, loss = situation.topology.proving, _loss(situation, key, rows[:_LOOKED_AT])
         candidates = proving.causes(loss)

@@ -14,6 +14,7 @@ from workbench.diagnosing.behind_links import (
     told_of_anchor,
 )
 from workbench.diagnosing.closed_ways import names_of
+from workbench.diagnosing.left_in_logs import stranded_first
 from workbench.diagnosing.only_holders import lacking_what_others_have
 from workbench.diagnosing.passing_over import brought_in_part, passed_over
 from workbench.diagnosing.restart_order import before_start, saved_first
@@ -107,6 +108,9 @@ def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | Non
         return (*_off_first(situation, link), *elsewhere, *failure.fix[1:])
     alone = lacked_behind(situation, pair, alone=True) if pair and link.consumer else {}
     hidden = sum(count for origin, count in passed_over(situation, pair).items() if origin in alone) if pair else 0
+    if failure.restarts:
+        saved = stranded_first(situation.verdicts, link.supplier, link.suffix)
+        return (*_off_first(situation, link), *saved, *failure.fix)
     if not hidden:
         return (*_off_first(situation, link), *failure.fix)
     refill, lossy = situation.topology.system.refill, lacking_what_others_have(situation, link.suffix)

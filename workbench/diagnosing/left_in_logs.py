@@ -168,6 +168,21 @@ def save_first(found: Verdicts, server: str | None, suffix: str | None) -> tuple
     return these, first
 
 
+def stranded_first(found: Verdicts, server: str, suffix: str | None) -> tuple[Mapping[str, Any], ...]:
+    """The step that saves what only a server has, before a start that makes its changelog anew; none if there is nothing."""
+    rows = [row for row in found.stranded if (row["server"], row["suffix"]) == (server, suffix)]
+    if not rows:
+        return ()
+    most = f"{counted(len(rows))} and more" if "stranded" in found.cut() else counted(len(rows))
+    return (
+        step(
+            f"save what only {server} holds, as STRANDED_CHANGE says: {most}",
+            f"the first element of its RUV is not its own: a start of {server} makes its changelog anew, without them",
+            f"do not restart {server} before that",
+        ),
+    )
+
+
 def gone_with_the_data(situation: Situation, server: str | None, suffix: str | None) -> list[str]:
     """The own changes of a server without data that its log of operations shows, and no other server nor its changelog has.
 

@@ -23,7 +23,7 @@ Place = tuple[str, str | None, str]
 def name_left_out(situation: Situation, rows: Sequence[dict[str, Any]]) -> set[Place]:
     """Say so in `says` and `reasons` of rows of changes that entries lack: of the server, or of all that send to it.
 
-    Returns the places whose own log has the change without the attribute.
+    Returns the places whose own log has such a change without the attribute.
     """
     cut_short: set[Place] = set()
     touched = _touched(situation, sorted({row["position"] for row in rows}))
@@ -44,7 +44,8 @@ def name_left_out(situation: Situation, rows: Sequence[dict[str, Any]]) -> set[P
         whole = next((name for name in sorted(logs) if lost and lost <= logs[name]), None)
         if whole:
             own = at == [row["server"]]
-            cut_short |= {place} if own else set()
+            # Of a server that need not have the attribute nothing is missing: what another one lacks is not to be had there.
+            cut_short |= {(name, *place[1:]) for name, attributes in logs.items() if not lost <= attributes}
             whose = "its log has" if own else f"the log of {at[0]}, which sends to it, has"
             names = ", ".join(sorted(named[low] for low in lost))
             row["says"] = f"{whose} the change without {names}, which the log of {whole} has: a link left it out"

@@ -41,6 +41,7 @@ class Verdicts:
     remembers  (server, suffix) -> the origins that the server cleaned and drops until it is restarted -> since when
     written_over  rows of missing changes that no log holds, and behind which values of their entries were replaced: perhaps what
              they wrote, so that they count as unknown
+    cut_short  (server, suffix, position) of missing changes that the log of a server has without an attribute
     unsure   (suffix, position) of lost changes of which nothing tells whether anything of them is lacking -> why
     fates    suffix -> changes of entries that not every server has, of servers that keep no log
     streams  the logs held against each other, where servers replicate a stream of transactions
@@ -63,6 +64,7 @@ class Verdicts:
     reach: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
     kept: dict[tuple[str, str | None, str], tuple[Stretch, ...]] = field(default_factory=dict)
     remembers: dict[tuple[str, str | None], dict[str, Dropping]] = field(default_factory=dict)
+    cut_short: set[tuple[str, str | None, str]] = field(default_factory=set)
     unsure: dict[tuple[str | None, str], str] = field(default_factory=dict)
     fates: dict[str | None, list[Fate]] = field(default_factory=dict)
     streams: Streams | None = None

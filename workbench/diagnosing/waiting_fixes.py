@@ -121,6 +121,14 @@ def _without_anchor(situation: Situation, row: Row) -> list[str]:
     return sorted(stuck) if len(stuck) == len(linked) == len(leading) else []
 
 
+def _logs_begun_anew(situation: Situation, row: Row, failing: Sequence[str]) -> str:
+    """The suppliers whose start, which mends their links, makes their changelogs anew."""
+    named = {*failing, *(one["link"] for one in _bringing(situation, row))}
+    links = [link for link in situation.topology.links if link.suffix == row["suffix"] and link.name in named]
+    suppliers = sorted({link.supplier for link in links if link.failure and link.failure.restarts})
+    return listed(suppliers, "and") if suppliers else ""
+
+
 def _turned_down(pair: Row) -> bool:
     return any(reason["rule"] == TURNED_DOWN for reason in pair.get("reasons", ()))
 
@@ -151,6 +159,8 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         return step(
             f"do what {code} says of {server}", "it refuses own changes that it does not know, and all that comes along"
         )
+    if begins_anew := _logs_begun_anew(situation, row, failing):
+        arrives = f"what the changelog of {begins_anew} still has after that arrives"
     if ways := _bringing(situation, row):
         by_code = {
             LINK_DISABLED: sorted({one["link"] for one in ways if one["link_enabled"] is False}),

@@ -74,6 +74,7 @@ class LinkFailure:
     itself    True if the link leads to its own supplier: nothing waits behind it
     of_data   True if the consumer's own log says that it refuses a change for what its data are, which other data would end
     to_all    True if the consumer takes no change of any supplier, as where its database is full
+    restarts  True if what mends it starts the supplier anew, which then makes its changelog anew
     refills   True if the consumer is down, and the supplier fills it with all data again as soon as it runs
     quotes    what a log says of the cause: rows of server and text
     evidence  rows that prove it
@@ -92,6 +93,7 @@ class LinkFailure:
     of_data: bool = False
     to_all: bool = False
     refills: bool = False
+    restarts: bool = False
     assumes: tuple[str, ...] = ()
     quotes: tuple[Mapping[str, str], ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()

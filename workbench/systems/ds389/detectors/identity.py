@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.diagnosing.dropping import perhaps_restarted
+from workbench.diagnosing.left_in_logs import stranded_first
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, listed, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suffix
@@ -81,6 +82,7 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 suffix=suffix,
                 evidence=first_few(map(element_shown, found)),
                 fix=(
+                    *stranded_first(situation.verdicts, server, suffix),
                     step(
                         f"restart {server}: the element of its own replica ID is broken, and it makes that anew when it starts",
                         "a server whose own element is broken may be taken for another one until then (code 11)",

@@ -289,6 +289,7 @@ def _told(
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
         itself=itself, of_data=one.of_data, to_all=bool(one.full) and cause.code > 0, quotes=one.said, refills=agreement.refills,
+        restarts=agreement.not_first,
         evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))), fix=fixes_of(cause.reason, agreement),
     )  # fmt: skip
 

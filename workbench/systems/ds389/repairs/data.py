@@ -19,6 +19,7 @@ from workbench.systems.ds389.repairs.evidence import (
     Missed,
     Present,
     children_on,
+    got_without_attributes,
     missed_by_entry,
     naming,
     present_on,
@@ -32,11 +33,15 @@ GROUPS_SHOWN = 5
 
 
 def _right_servers(view: View, need: Need) -> list[str]:
-    """Suppliers that hold all that the server lacks, and can write it again; those that feed it first."""
+    """Suppliers that hold all that the server lacks, and can write it again; those that feed it first.
+
+    Not one that got a part of it without an attribute: what is written once more there would take that from all others.
+    """
     lots = {lack.lot for lack in need.lacks}
     feeding = {link.supplier for link in links_to(view, need.server)}
     servers = view.model.servers.values()
     able = [one.name for one in servers if one.origin and one.up and lots <= one.holds and one.name != need.server]
+    able = [name for name in able if name not in got_without_attributes(view, need)]
     return sorted(able, key=lambda name: (name not in feeding, name))
 
 

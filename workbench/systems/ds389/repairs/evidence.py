@@ -17,7 +17,7 @@ from workbench.systems.ds389.rules.proving import MODIFICATION, modified
 from workbench.systems.ds389.secrets import SECRETS
 
 if TYPE_CHECKING:
-    from workbench.repairs.plans import View
+    from workbench.repairs.plans import Need, View
 
 MOST = 500
 """Entries that are written again one by one: for more an initialisation is less work for every server."""
@@ -76,6 +76,17 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
     if len(seen) < len(wanted):
         seen |= _shown_by_entries(view, {key: wanted[key] for key in wanted.keys() - seen}, found)
     return found if len(seen) == len(wanted) else None
+
+
+def got_without_attributes(view: View, need: Need) -> set[str]:
+    """The servers whose logs have a change that another server lacks without an attribute: they cannot bring the whole of it."""
+    show = view.situation.topology.system.show
+    positions = {show(view.model.lots[lack.lot].last) for lack in need.lacks}
+    return {
+        name
+        for name, suffix, position in view.situation.verdicts.cut_short
+        if suffix == view.suffix and position in positions
+    }
 
 
 def _shown_by_entries(view: View, wanted: Mapping[str, int], found: dict[str, Missed]) -> set[str]:

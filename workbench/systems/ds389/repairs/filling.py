@@ -36,6 +36,7 @@ from workbench.systems.ds389.native import (
 )
 from workbench.systems.ds389.repairs.differing import REPLICATION_WAS_OFF
 from workbench.systems.ds389.repairs.evidence import (
+    got_without_attributes,
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import enabling, fills_when_switched_on, links_to, not_now, off
@@ -76,6 +77,7 @@ class Initialise:
         holds = {one.name: len(one.holds) for one in view.model.servers.values()}
         # A server that keeps no log sends nothing, all of its data neither.
         logging = {one.name for one in view.model.servers.values() if one.log is not None}
+        logging -= got_without_attributes(view, need)
         links = [link for link in links_to(view, need.server) if link.supplier in logging]
         ranked = sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier))
         for link in ranked[:SOURCES]:
