@@ -10,7 +10,7 @@ from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, DATA_GONE, STOPP
 from workbench.diagnosing.by_entry import OWN_SINCE
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
-from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
+from workbench.diagnosing.failing_links import all_behind, delivering, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.first_line import by_suffix, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosing.floors_text import floors_text
@@ -159,7 +159,8 @@ def summed(found: Row) -> dict[str, Any]:
         or any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
         "failing": failing,
         "disabled": disabled,
-        "stuck_behind_links": bool(arrives["stuck"]) and (not open_ways or all_behind(open_ways, failing, links)),
+        "stuck_behind_links": bool(arrives["stuck"])
+        and (not open_ways or all_behind(open_ways, delivering(failing, found.get("pairs", ())), links)),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),

@@ -13,7 +13,7 @@ from workbench.diagnosing.behind_links import (
     lacked_behind,
     told_of_anchor,
 )
-from workbench.diagnosing.closed_ways import names_of
+from workbench.diagnosing.closed_ways import has_some, names_of
 from workbench.diagnosing.left_in_logs import stranded_first
 from workbench.diagnosing.only_holders import lacking_what_others_have
 from workbench.diagnosing.passing_over import brought_in_part, passed_over
@@ -32,7 +32,7 @@ from workbench.rules.link_failures import (
     UNKNOWN,
     UNREACHABLE,
 )
-from workbench.rules.sending import SEND
+from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
@@ -334,6 +334,16 @@ def _for(why: str) -> str:
     return why if why == BECAUSE else f"({why})"
 
 
+def delivering(failing: Sequence[Row], pairs: Iterable[Row]) -> list[Row]:
+    """Those of the failing links over which something comes once they run."""
+    nowhere = {(row["supplier"], row["consumer"], row["suffix"]) for row in pairs if begins_nowhere(row)}
+    return [
+        row
+        for row in failing
+        if row["reason"] == ANCHOR_LOST or (row["supplier"], row["consumer"], row["suffix"]) not in nowhere
+    ]
+
+
 def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[Row]) -> bool:
     """True if each server of these rows is the consumer of a failing link, or fed, over any number of links, by one that is."""
     waits = {(row["server"], row["suffix"]) for row in waiting}
@@ -351,15 +361,32 @@ def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[R
     return bool(waits) and waits <= behind
 
 
-def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[str]:
-    """The links to a server that fail and are a finding, for a sentence about what it waits for."""
-    if any(row["unrelated"] and (row["consumer"], row["suffix"]) == (server, suffix) for row in situation.pairs):
+def waits_behind(situation: Situation, row: Row) -> list[str]:
+    """The links that fail and are a finding, to the server of a row of `pending`: for a sentence about what it waits for.
+
+    Not one that fails for something else and has no record for a session to begin at: once it runs, nothing comes over it. Nor
+    any link that has nothing of the origin, where others that have it have no such record.
+    """
+    server, suffix = row["server"], row["suffix"]
+    mine = [one for one in situation.pairs if (one["consumer"], one["suffix"]) == (server, suffix)]
+    if any(one["unrelated"] for one in mine):
         return []  # not the links are to be mended, but the data
-    return [
-        link.name
+    failing = [
+        link
         for link in situation.topology.links
         if link.blocked and link.suffix == suffix and server in (link.consumer, link.failure and link.failure.means)
+        if not (link.failure and link.failure.reason != ANCHOR_LOST and begins_nowhere(_pair(situation, link)))
     ]
+    if any(begins_nowhere(one) and one["link"] for one in mine):
+        pairs = [_pair(situation, link) for link in failing]
+        if all(pair and not has_some(pair, row["origin"]) for pair in pairs):
+            return []
+    return [link.name for link in failing]
+
+
+def begins_nowhere(pair: Row | None) -> bool:
+    """True if no session of a pair finds the record that it has to begin at."""
+    return pair is not None and pair["decision"] == ANCHOR_NOT_FOUND
 
 
 def busy_links(situation: Situation, server: str, suffix: str | None) -> list[str]:

@@ -455,7 +455,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         coming = not dropped and (row["suppliers"] or row.get("through") or queued)
         apart = "" if coming else without_way(situation, row)
         unfed = bool(apart) and unlinked(situation, row)
-        failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
+        failing = () if coming else waits_behind(situation, row)
         who = (
             how_queued(row)
             if queued

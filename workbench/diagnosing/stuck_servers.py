@@ -80,6 +80,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 or _filled_by_nobody(situation, one)
                 or (_compared_first(one, off) if off and not best else None)
                 or (None if best or doubted else _mended_first(situation, one, lacking))
+                or (None if best or doubted else _stranded_first(situation, one, waits))
                 or step(
                     f"initialise {one.server} from {source}the server with the most complete data",
                     "as the logs are, no session with it can begin",
@@ -185,6 +186,23 @@ def _unsent_first(situation: Situation, one: Replica) -> Mapping[str, Any] | Non
         f"first do what PENDING_CHANGES says of {listed(waiting)}",
         f"{one.server} made what {listed(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for, as origin "
         f"{listed(sorted({row['origin'] for row in rows}))} that it had before: filled before that, it loses what only it has",
+    )
+
+
+def _stranded_first(situation: Situation, one: Replica, waits: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """What comes first where no supplier has all that a server waits for, and several servers hold parts of it alone."""
+    wanted = {row["origin"] for row in waits}
+    held: dict[str, set[str]] = {}
+    for row in situation.verdicts.stranded:
+        if row["suffix"] == one.suffix and row["server"] != one.server and row["origin"] in wanted:
+            held.setdefault(row["server"], set()).add(row["origin"])
+    if not held:
+        return None
+    names = listed(sorted(held), "and")
+    return step(
+        f"do what STRANDED_CHANGE says of {names}, and collect again",
+        f"{names} alone hold{'s' * (len(held) == 1)} changes that {one.server} waits for: no server has the data to fill it with",
+        f"do not initialise {one.server} before that",
     )
 
 
