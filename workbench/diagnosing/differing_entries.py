@@ -108,6 +108,12 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     root += f" ({replaced})" if replaced else ""
     twice = shown_twice(contents, server, differences)
     write = _again(situation, contents, differences, server, writer, others[0])
+    # A server that lacks an entry refuses its deletion (32) and passes on what follows: who gets it from there first never gets
+    # the deletion, and what is added again becomes a conflict.
+    passes_on = any((link.supplier, link.suffix) == (server, contents.suffix) for link in situation.topology.links)
+    lacks_entries = any(_kind(contents, one, [server]) == _MISSING for one in differences)
+    bring = f"{write}, or {refill} {server} from {feeder}" if feeder else write
+    bring = f"{refill} {server} from {feeder}" if feeder and passes_on and lacks_entries else bring
     own = f"if the data of {server} is the right one, write it there as ordinary changes instead"
     unnamed = _unnamed(contents, server, differences)
     unsent = unsent_of(situation, server, contents.suffix)
@@ -145,7 +151,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
                 server, sorted(lacking_what_it_has(situation, server, contents.suffix).intersection(others))
             ),
             step(
-                f"{write}, or {refill} {server} from {feeder}" if feeder else write,
+                bring,
                 f"{replaced or f'the data of {server} was changed or lost past replication, or a link left attributes out'}; no "
                 "session sends it again: the vector says that it is there",
                 f"{own}; to {refill} {server} throws away what only it has" if feeder else own,

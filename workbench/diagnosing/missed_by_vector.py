@@ -41,7 +41,12 @@ def missed_of_vector(
     pulling, replica = situation.topology.pulling, situation.replica(server, rows[0]["suffix"])
     done = {None} if pulling else {row["operation"] for row in rows} - {"add"}
     writable = pulling or (replica is not None and replica.origin is not None)
-    added = not pulling and any(row["operation"] == "add" and row["target"] for row in rows)
+    lacked_entries = {
+        row["target"]
+        for row in situation.verdicts.missing
+        if (row["server"], row["suffix"], row["operation"]) == (server, rows[0]["suffix"], "add") and row["target"]
+    }
+    added = not pulling and any(row["target"] in lacked_entries for row in rows)
     # What is written of an entry that the server does not have is refused there; and no supplier has any more what only a
     # read-only server still has: another entry may bear its name there.
     added = added or ("delete" in done and not writable)
@@ -81,7 +86,7 @@ def _by_entries(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str:
     of_them = {count: "" if count == len(rows) else f"of {count:,} " for count in (left_out, alone)}
     said = f"; {of_them[left_out]}a link left attributes out, as logs show that have the same changes with and without them"
     took = situation.unrecorded.get((rows[0]["server"], rows[0]["suffix"]))
-    told = f"; {of_them[alone]}its entries alone tell, no log does{f': {took}' if took else ''}"
+    told = f"; {of_them[alone]}only its entries show that{f': {took}' if took else ''}"
     return (said if left_out else "") + (told if alone else "")
 
 
