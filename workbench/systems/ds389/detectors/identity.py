@@ -373,9 +373,13 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
         live = [
             one.server for one in situation.topology.replicas if origin == one.origin and suffix in (None, one.suffix)
         ]
+        unread = [] if live else _consumers_with(situation, origin, suffix)
+        owners = live or unread
         hangs = bool(entry) or bool(waiting and waiting.hangs)
         ends = "does not end" if hangs else "has not ended yet"
         whose = f"; it is the replica ID of {listed(live)}" if live else ""
+        if unread:
+            whose = f"; by the agreements that lead to it, it is the replica ID of {listed(unread)}, whose data were not read"
         began = waiting.first.at if waiting and waiting.first else None
         times = done.get(origin, {}) if live and began else {}
         # What was cleaned long before was cleaned by another task.
@@ -385,7 +389,7 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
             whose += f"{'its' if len(ended) == 1 else 'their'} errors log{'s' * (len(ended) > 1)})"
         yield Finding(
             "CLEAN_HANGING",
-            "error" if live else "warning" if hangs else "info",
+            "error" if owners else "warning" if hangs else "info",
             f"the task on {server} that cleans replica ID {origin} {ends}{why}{whose}",
             server=server,
             origin=origin,
@@ -394,9 +398,29 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
                 *([entry] if entry else []),
                 *(first_few((line_shown(*one) for one in waiting.kept), waiting.count) if waiting else ()),
             ),
-            root=f"a task on {server} is to clean replica ID {origin}, which is that of {listed(live)}" if live else "",
-            fix=(_stop_cleaning(server, origin, suffix, live, ended) if live else _let_it_end(server, origin, suffix),),
+            root=f"a task on {server} is to clean replica ID {origin}, which is that of {listed(owners)}"
+            if owners
+            else "",
+            fix=(
+                _stop_cleaning(server, origin, suffix, owners, ended)
+                if owners
+                else _let_it_end(server, origin, suffix),
+            ),
         )
+
+
+def _consumers_with(situation: Situation, origin: str, suffix: str | None) -> list[str]:
+    """The consumers that agreements still lead to, that were not read, and that had this replica ID when they last answered."""
+    shown, snapshot = situation.topology, situation.topology.snapshot
+    known = {
+        (row["server"], row["name"])
+        for row in situation.case.arrow("links").to_pylist()
+        if row["snapshot"] == snapshot and row["consumer_origin"] == origin and suffix in (None, row["suffix"])
+    }
+    links = [link for link in shown.links if (link.supplier, link.name) in known and suffix in (None, link.suffix)]
+    names = {link.consumer or (link.failure and link.failure.means) or link.address or "" for link in links}
+    read = {one.server for one in shown.replicas if one.claims and suffix in (None, one.suffix)}
+    return sorted(names - read - {""})
 
 
 def _abort(server: str, origin: str, suffix: str | None) -> str:
