@@ -10,6 +10,9 @@ import pytest
 from test_comdb2_diagnosis import diagnosed, node
 from tier_files import Made, written
 
+from workbench import Case
+from workbench.repairs.planning import plan
+
 FAR = Made("S@s1", at=(20, 900), first=15)
 CIRCLE = [Made("A@a1", at=(9, 900), source="B@b1"), Made("B@b1", at=(9, 900), source="A@a1", state=None)]
 
@@ -106,3 +109,17 @@ def test_who_answers_and_does_not_report_itself_waits_for_no_source(state: str, 
     (inactive,) = (finding for finding in found["findings"] if finding["code"] == "REPLICANT_INACTIVE")
     assert "its replication was stopped" in inactive["summary"] and "waits" not in inactive["summary"]
     assert ("taken out on purpose" in inactive["fix"][0]["caution"]) == (state == "Inactive")
+
+
+def test_a_node_of_the_source_is_brought_up_to_date_by_its_cluster_and_not_from_files(tmp_path: Path) -> None:
+    """S@s2 lacks what no file of S@s1 has any more: its cluster sends it all the same, and to start it may spare a rebuild."""
+    behind = Made("S@s2", at=(9, 317), first=9)
+    found = found_of(tmp_path / "there", FAR, behind)
+    (waits,) = (row for row in found["pending"] if row["server"] == "S@s2")
+    assert waits["suppliers"] == ["S@s1"] and waits["available"] == waits["count"]
+
+    silent = Made("S@s2", at=(9, 317), first=9, answers=False, age=400)
+    found = found_of(tmp_path / "silent", FAR, silent, Made("A@a1", at=(9, 136), first=7, source="S@s1"))
+    assert "REINIT_REQUIRED" not in {finding["code"] for finding in found["findings"]}
+    made = plan(Case.open(tmp_path / "silent" / "case"))
+    assert not made.steps and any("S@s2 has log file 9" in course.refused for course in made.courses)

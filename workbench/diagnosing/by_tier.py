@@ -262,6 +262,8 @@ class Tiers:
         needed, source = self.last(name), self.source_of(name)
         if needed is None or source is None or self.donors(name)[0]:
             return True
+        if name in self.roots(source) and any(self.there(root) and root != name for root in self.roots(source)):
+            return True  # its cluster brings it up to date, not from files
         needed = start or needed
         further = [
             one for one in self._furthest_first[source] if (self.seen.last(one) or needed) > needed and one != name
@@ -302,7 +304,7 @@ class Tiers:
         for source, names in self.members.items():
             head = self.known_head(source)
             known = {name: last for name in names if (last := self.last(name))}
-            able = {name for name, last in known.items() if head and last >= head}
+            able = {name for name, last in known.items() if head and (last >= head or name in self.roots(source))}
             while new := {name for name in known.keys() - able if self._helped(name, able)}:
                 able |= new
             found[source] = able

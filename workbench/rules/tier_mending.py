@@ -163,6 +163,10 @@ class TierModel(Model):
         back = self.copy()
         for server in back.servers.values():
             server.up = True
+            if server.name in back.roots(self.source_of[name]):  # its cluster brings it up to date, not from files
+                server.holds.update(
+                    number for number, lot in enumerate(back.lots) if lot.origin == self.source_of[name]
+                )
         return [node for node in back.serving(name) if not self.servers[node].up]
 
     def ghosts(self) -> list[str]:
