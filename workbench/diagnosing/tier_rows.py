@@ -162,17 +162,21 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
         return []
     anew = tiers.logs.cut_back(name)
     start = anew[0] if anew else last
-    # Whether one that waits for a source itself still serves those below it, nothing shows; nor that one has more of which
-    # nothing was collected.
-    unsure = (
-        conditions.WAITING | {conditions.RETIRED, conditions.UNTOLD}
-        if tiers.states[name] == conditions.ORPHAN
-        else frozenset()
-    )
-    parents = [one for one in place.parents if tiers.states.get(one) not in SERVE_NOBODY | unsure]
+    parents = [node for node in place.parents if tiers.states.get(node) not in SERVE_NOBODY]
+    if tiers.states[name] == conditions.ORPHAN:
+        parents = [node for node in parents if _may_serve(tiers, node)]
     firsts = {one: tiers.seen.first_file(one) for one in parents}
     having = [one for one, first in firsts.items() if first is None or first <= last[0]]
     return [one for one in having if not tiers.logs.stops_behind(one, start)]
+
+
+def _may_serve(tiers: Tiers, name: str) -> bool:
+    """False for a node that waits for a source itself or was taken out, and for one of which nothing was collected: whether it
+    serves those below it nothing shows.
+    """
+    row = tiers.seen.nodes.get(name)
+    unsure = tiers.states.get(name) in conditions.WAITING | {conditions.RETIRED, conditions.UNTOLD}
+    return not unsure and not (row and row["state"] in tiers.told.rules.unfit)
 
 
 def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:
