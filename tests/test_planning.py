@@ -31,6 +31,7 @@ from workbench.model import Finding, counted
 from workbench.repairs import planning
 from workbench.repairs.bundles import write_bundle
 from workbench.repairs.left_over import Taken, not_mended
+from workbench.repairs.outcomes import outcome_of
 from workbench.repairs.plan_text import plan_text
 from workbench.repairs.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
 from workbench.repairs.rehearsal import Rehearsal
@@ -112,7 +113,7 @@ def tried(world: World, server: str, *effects: dict[str, Any]) -> Any:
     lacks = frozenset(lack for lack in model.missing() | model.pending() if lack.server == server)
     nobody: Any = None  # the case is not asked
     view = View(nobody, (), None, model, AT)
-    return planning._tried(view, Need("MISSED_CHANGE", None, server, lacks=lacks), Offer(*effects).draft())[2]
+    return outcome_of(view, Need("MISSED_CHANGE", None, server, lacks=lacks), Offer(*effects).draft())[2]
 
 
 def three_servers() -> World:

@@ -224,12 +224,19 @@ def _guessed_source(found: Row) -> str | None:
 def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
     """The servers that wait for what no session brings, and to which no link of the collected files leads.
 
-    None is named where some link may lead there, for no file says where it leads.
+    None is named where some link may lead there, for no file says where it leads; nor is a node of the source of a tree, to
+    which none needs to, or one of which a row says from whom it pulls.
     """
+    nodes = [node for tree in found.get("trees", ()) for node in tree["nodes"]]
+    fed = {node["node"] for node in nodes if node["tier"] == 0 or node["parent"]}
     links = [one for one in found.get("links", ()) if one["supplier"] not in (one["consumer"], one["means"])]
     led = {(one["consumer"] or one["means"], one["suffix"]) for one in links}
     blind = {suffix for consumer, suffix in led if consumer is None}
-    about = sorted({(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind} - led, key=str)
+    about = sorted(
+        {(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind and row["server"] not in fed}
+        - led,
+        key=str,
+    )
     several = several_suffixes(found["servers"])
     return [f"{server} in {suffix}" if several else server for server, suffix in about] if links else []
 
