@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, DATA_GONE, STOPPED_BECAUSE, WITHOUT_DATA, Wait, held_up
-from workbench.diagnosing.by_entry import OWN_SINCE
+from workbench.diagnosing.by_entry import OWN_SINCE, own_since_say
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, delivering, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.first_line import by_suffix, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosing.floors_text import floors_text
-from workbench.diagnosing.in_queues import held_by, in_a_queue
+from workbench.diagnosing.in_queues import behind_gap_say, held_by, in_a_queue
 from workbench.diagnosing.matrix_text import matrix_text, outside_text, why_it_fails
 from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.refusals import refused_say
@@ -417,18 +417,9 @@ def verdict_line(told: Row) -> str:
         waits.append(
             f"{least}{count:,} {have} not arrived at {on}, and the next session passes over {'it' if count == 1 else 'them'}"
         )
-    if told["own"]["count"]:
-        count, on, least = most_of(told["own"], told["pending_cut"])
-        them = (
-            "is newer than the files of {}, which made it"
-            if count == 1
-            else "are newer than the files of {}, which made them"
-        )
-        it = "it" if count == 1 else "them"
-        waits.append(f"{least}{count:,} {them.replace('{}', on)} after that, or was restored and refuses {it}")
-    if told["behind_gap"]["count"]:
-        count, on, least = most_of(told["behind_gap"], told["pending_cut"])
-        waits.append(f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} lacks")
+    for name, says in (("own", own_since_say), ("behind_gap", behind_gap_say)):
+        if told[name]["count"]:
+            waits.append(says(*most_of(told[name], told["pending_cut"])))
     if told["held"]["count"]:
         count, on, least = most_of(told["held"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")
