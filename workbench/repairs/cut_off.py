@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.former_suppliers import origins_of
 from workbench.rules.mending import LogModel, Model
 from workbench.rules.vectors import last
 
@@ -32,6 +33,9 @@ def without_unsent(situation: Situation, replica: Replica, seen: Mapping[str, Sp
     c made 3 changes as origin 3 that no other server has, and was made a hub: its log has them, its vector ends before them
     """
     unsent = unsent_by(situation, replica)
+    if replica.claims:  # of an origin that it had before, a server with another one may keep the log and not the claim
+        former = {*origins_of(situation, replica)} - {replica.origin}
+        unsent |= {origin for origin in former if origin not in replica.vector}
     sent = {origin: span for origin, span in seen.items() if origin not in unsent}
     return sent | {origin: replica.vector[origin] for origin in unsent & replica.vector.keys()}
 

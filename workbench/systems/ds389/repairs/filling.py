@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from workbench.boundary import as_file_name
 from workbench.diagnosing.behind_links import alone_without_log
 from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
+from workbench.diagnosing.former_in_the_way import in_the_way
 from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.only_holders import waits_for_it
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
@@ -431,6 +432,18 @@ class Clean:
             return
         draft = cleaning(view, need.origin, force=False)
         yield replace(draft, unasked=_may_live(view, need, draft.way))
+
+
+class CleanFormer:
+    """Take a replica ID that a server had before out of the way of the sessions with a server that waits."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """Only where nobody lacks anything of it, and a session without it was found to begin."""
+        about = view.situation.once(in_the_way).get((need.server or "", view.suffix))
+        for origin in about.origins if about else ():
+            draft = cleaning(view, origin, force=False)
+            # An initialisation of the server would leave the ID where it stays, too: that is no price of this way.
+            yield replace(draft, load="; ".join(filter(None, (draft.load, draft.costs))), costs="")
 
 
 def _may_live(view: View, need: Need, way: str) -> str:
