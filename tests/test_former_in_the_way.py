@@ -10,7 +10,7 @@ from mesh_samples import agreement, case_of, changelog, claims, csn, elements, r
 
 from workbench import diagnose
 from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.repairs.planning import models_of, plan
 
 Files = dict[str, Any]
 
@@ -100,3 +100,22 @@ def test_a_dead_replica_id_that_only_a_server_behind_a_hub_names_is_not_cleaned_
         fix = one["fix"][-1]
         assert not any("only if its server is gone for good" in each["repair"] for each in one["fix"])
         assert fix["repair"] == "initialise r4 from a server whose vector does not name it"
+
+
+def test_what_a_vector_does_not_name_no_session_of_a_plan_sends(tmp_path: Path) -> None:
+    """s2 lives, and its replica ID was cleaned: its log has what it made since, and its RUV has one CSN of it, or none."""
+    files: Files = {}
+    for rid in (1, 2):
+        vector = elements(claims(r1=(0, 4)))
+        vector += [f"{{replica 2 ldap://localhost.localdomain:38902}} {csn(9, 2)}"] if rid == 2 else []
+        logged = [csn(second, 1) for second in range(5)] + [csn(second, 2) for second in range(5, 10) if rid == 2]
+        files[f"s{rid}.replica.ldif"] = replica(rid, vector)
+        files[f"s{rid}.changelog.ldif"] = changelog(logged, own_entries=True)
+        files[f"s{rid}.agreements.ldif"] = agreement(f"s{rid}-to-s{3 - rid}", 38903 - rid)
+        files |= listening(f"s{rid}")
+    case = case_of(tmp_path, files)
+    (model,) = models_of(case).values()
+    assert [*model.servers["s2"].vector] == ["1"]
+    model.settle()
+    assert [*model.servers["s1"].vector] == ["1"]
+    assert not any("on their way" in line for line in plan(case).open)

@@ -81,8 +81,10 @@ class Initialise:
         logging -= got_without_attributes(view, need)
         links = [link for link in links_to(view, need.server) if link.supplier in logging]
         ranked = sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier))
+        first = _stranded_first(view, need)
         for link in ranked[:SOURCES]:
-            yield self._with_those_behind(view, self._draft(view, link, need.server), need.server)
+            draft = self._with_those_behind(view, self._draft(view, link, need.server), need.server)
+            yield replace(draft, refused=draft.refused or first)
 
     def _with_those_behind(self, view: View, draft: Draft, server: str) -> Draft:
         """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new.
@@ -432,6 +434,14 @@ class Clean:
             return
         draft = cleaning(view, need.origin, force=False)
         yield replace(draft, unasked=_may_live(view, need, draft.way))
+
+
+def _stranded_first(view: View, need: Need) -> str:
+    """Why a server is not filled yet: others hold alone what it waits for, and none has all of it; empty: nothing tells."""
+    about = (one for one in view.about("REINIT_REQUIRED") if one.server == need.server and need.code == one.code)
+    before = f"do not initialise {need.server} before that"
+    steps = [fix for one in about for fix in one.fix if fix["caution"] == before]
+    return "; ".join(f"REINIT_REQUIRED says to {fix['repair']} first: {fix['why']}" for fix in steps)
 
 
 class CleanFormer:
