@@ -458,6 +458,35 @@ def test_a_consumer_that_was_rolled_back_is_not_contacted(tmp_path: Path) -> Non
     assert of("NEVER_CONTACTED", findings(tmp_path / "went_back", before, rolled_back(far=False)))
 
 
+def restored_since(*, session: float = 20, newest: int = 9) -> Files:
+    """s2 was restored 40 s after the beginning, and s1, which runs, tells no RUV of it: its last session ended before that."""
+    files: Files = pair_of_servers(newest, 4)
+    acquired = status(0, "Replica acquired successfully", "green", session - 1, session)
+    files["s1.agreements.ldif"] = with_status(agreement("to-s2", 38902), acquired)
+    files["s1.errors.log"] = plain_line(90, "x")
+    files["s2.errors.log"] = (
+        f"{stamp(40)} - INFO - bdb_restore - Restoring file 20 (/var/lib/dirsrv/slapd-s2/db/DBVERSION)\n"
+    )
+    return files
+
+
+def test_a_consumer_that_was_restored_since_the_last_session(tmp_path: Path) -> None:
+    """It is not called on its way what nothing shows a session for; a session since, or a newer change, would be one."""
+    found = findings(tmp_path / "rests", restored_since())
+    (one,) = of("NEVER_CONTACTED", found)
+    assert (one["severity"], one["server"], one["link"]) == ("warning", "s2", "to-s2")
+    assert one["summary"].startswith("nothing shows that s1 opens a session with s2: the last one over to-s2 ended at ")
+    (waits,) = of("PENDING_CHANGES", found)
+    assert "s1 has them, and nothing shows that a session is begun over to-s2" in waits["summary"]
+    assert waits["fix"][0]["repair"] == "do what NEVER_CONTACTED says of to-s2"
+    diagnosed = diagnose(case_of(tmp_path / "again", restored_since()))
+    (pair,) = (row for row in diagnosed["pairs"] if row["link"] == "to-s2")
+    assert pair["would_contact"] is None
+    assert "5 are waiting for s2, and nothing shows that s1 begins a session with s2" in headline(diagnosed)
+    assert not of("NEVER_CONTACTED", findings(tmp_path / "since", restored_since(session=50)))
+    assert not of("NEVER_CONTACTED", findings(tmp_path / "newer", restored_since(newest=45)))
+
+
 def test_a_fractional_agreement_that_sends_nothing(tmp_path: Path) -> None:
     entry = agreement("to-s2", 38902).rstrip("\n")
     entry += "\nnsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE memberOf\n\n"

@@ -440,6 +440,29 @@ def test_a_clock_that_was_set_back_leaves_a_server_that_refuses_writes(tmp_path:
     assert "replication disable" in one["fix"][1]["repair"]
 
 
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_log_that_goes_back_tells_whose_clock_was_ahead(shown: bool, tmp_path: Path) -> None:
+    """s2 ran ten hours ahead; its changes pulled the CSNs of s1 along, and its log goes on at the right time."""
+    hours = 10 * 3600
+    made, late = {rid: csn(hours + rid, rid) for rid in (1, 2)}, 50 + hours
+    vector = elements({rid: (csn(rid, rid), made[rid]) for rid in (1, 2)})
+    files = pair_of_servers(4, 4) | {f"s{rid}.replica.ldif": replica(rid, vector) for rid in (1, 2)}
+    for rid in (1, 2):
+        files[f"s{rid}.changelog.ldif"] = changelog([csn(1, 1), csn(2, 2), *made.values()])
+    files["s1.errors.log"] = plain_line(50, "slapd_daemon - slapd started.")
+    times = [40, late, 55] if shown else [40, 55]
+    files["s2.errors.log"] = "".join(plain_line(at, "slapd_daemon - slapd started.") for at in times)
+    found = of("CLOCK_AHEAD", findings(tmp_path, read(files, {"s1": (60.0, 61.0), "s2": (61.0, 62.0)})))
+    (one,) = (each for each in found if each["origin"] is None)
+    if not shown:
+        assert one["server"] is None and "what was collected does not tell whose" in one["summary"]
+        return
+    assert one["server"] == "s2" and one["summary"].startswith(
+        "the clock of s2 was 10.0 hours ahead: s2.errors.log has lines"
+    )
+    assert one["summary"].endswith("when it was set right; the CSNs of s1 were pulled forward, too")
+
+
 @pytest.mark.parametrize(("hours", "severity"), [(5, None), (7, "info"), (13, "warning"), (25, "error")])
 def test_less_than_a_day_ahead_is_said_in_its_measure(hours: float, severity: str | None, tmp_path: Path) -> None:
     found = of("CLOCK_AHEAD", findings(tmp_path, with_a_clock(hours * 3600, 60 + hours * 3600)))

@@ -212,8 +212,21 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
                 evidence=first_few(map(element_of, rows)),
                 fix=(_GOES_BY_ITSELF,)
                 if shown.pulling
-                else (*_arrived_first(waits), _CLEAN, *_by_filling(shown, suffix, servers)),
+                else (
+                    *_arrived_first(waits),
+                    *(() if _out_of_reach(shown, suffix, servers) else (_CLEAN,)),
+                    *_by_filling(shown, suffix, servers),
+                ),
             )
+
+
+def _out_of_reach(shown: Topology, suffix: str | None, servers: Sequence[str]) -> bool:
+    """True for read-only servers that keep no log and that hubs alone feed: all that a cleaning reaches was cleaned."""
+    makers = {one.server for one in shown.replicas if one.suffix == suffix and one.origin is not None}
+    mine = [one for one in shown.replicas if one.suffix == suffix and one.server in servers]
+    fed = {link.consumer for link in shown.links if link.suffix == suffix and link.supplier not in makers}
+    direct = {link.consumer for link in shown.links if link.suffix == suffix and link.supplier in makers}
+    return all(one.origin is None and not one.keeps_log for one in mine) and {*servers} <= fed - direct
 
 
 def _by_filling(shown: Topology, suffix: str | None, servers: Sequence[str]) -> Iterator[Mapping[str, str | None]]:
@@ -221,8 +234,9 @@ def _by_filling(shown: Topology, suffix: str | None, servers: Sequence[str]) -> 
     feeding = {link.supplier for link in shown.links if link.suffix == suffix}
     ends = {one.server for one in shown.replicas if one.suffix == suffix and one.origin is None} - feeding
     if {*servers} <= ends:
+        begins = "" if _out_of_reach(shown, suffix, servers) else "where it stays, "
         yield step(
-            f"where it stays, {shown.system.refill} {listed(servers, 'and')} from a server whose vector does not name it",
+            f"{begins}{shown.system.refill} {listed(servers, 'and')} from a server whose vector does not name it",
             "no cleaning reaches a server that only a hub feeds",
             "clean the others first, or it comes back with the data",
         )

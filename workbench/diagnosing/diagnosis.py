@@ -28,6 +28,7 @@ from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.passing_over import note_passed_over
 from workbench.diagnosing.precedence import in_precedence
 from workbench.diagnosing.references import drop_void_causes, name_what_tells, with_shown_references
+from workbench.diagnosing.resting import note_resting
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.steps_before_filling import with_steps_before_filling
 from workbench.diagnosing.stream_rows import applier_rows, copy_rows, log_rows, replica_rows
@@ -164,6 +165,7 @@ def _detected(
     situation = Situation(case, shown, pairs, judged)
     name_causes(situation)
     note_passed_over(situation)
+    note_resting(situation, pairs)
     sources = judged.streams.sources if judged.streams else {}
     found = on_furthest(with_sources(detected(situation), sources), judged.tiers)
     said = with_steps_before_filling(situation, in_precedence(found, situation.topology.links))

@@ -14,7 +14,7 @@ from workbench.diagnosing.failing_links import all_behind, delivering, failing_r
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.first_line import by_suffix, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosing.floors_text import floors_text
-from workbench.diagnosing.in_queues import behind_gap_say, held_by, in_a_queue
+from workbench.diagnosing.in_queues import behind_gap_say, held_by, in_a_queue, no_session_say
 from workbench.diagnosing.matrix_text import matrix_text, outside_text, why_it_fails
 from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.refusals import refused_say
@@ -95,22 +95,12 @@ def summed(found: Row) -> dict[str, Any]:
             how = how_it_arrives(row)
             own = row.get("may_refuse") == OWN_SINCE and row["origin"] == made_by.get(row["server"])
             how = "own" if own and how == "waiting" else how
-            refused = min(len(row.get("refused") or ()), left["count"]) if how == "waiting" else 0
-            if refused:
-                arrives["refused"].append({**row, "count": refused, "gone": 0})
-                left["count"] -= refused
-            passed = min(row.get("passed_over") or 0, left["count"]) if how == "waiting" else 0
-            if passed:
-                arrives["passed"].append({**row, "count": passed, "gone": 0})
-                left["count"] -= passed
-            behind = min(row.get("behind_gap") or 0, left["count"]) if how == "waiting" else 0
-            if behind:
-                arrives["behind_gap"].append({**row, "count": behind, "gone": 0})
-                left["count"] -= behind
-            kept = min(row.get("held") or 0, left["count"]) if how == "waiting" else 0
-            if kept:
-                arrives["held"].append({**row, "count": kept, "gone": 0})
-                left["count"] -= kept
+            notes = ("passed", "passed_over"), ("behind_gap", "behind_gap"), ("held", "held")
+            noted = {"refused": len(row.get("refused") or ())} | {name: row.get(key) or 0 for name, key in notes}
+            for name, count in noted.items():
+                if some := min(count, left["count"]) if how == "waiting" else 0:
+                    arrives[name].append({**row, "count": some, "gone": 0})
+                    left["count"] -= some
             if not left["count"]:
                 continue
             empty = stopped.get(row["server"]) in DATA_GONE
@@ -422,7 +412,8 @@ def verdict_line(told: Row) -> str:
             waits.append(says(*most_of(told[name], told["pending_cut"])))
     if told["held"]["count"]:
         count, on, least = most_of(told["held"], told["pending_cut"])
-        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")
+        are, why = "is" if count == 1 else "are", no_session_say(told["held"]["stopped_servers"])
+        waits.append(f"{least}{count:,} {are} waiting for {on}{why}")
     if told["stuck"]["count"]:
         unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]
         who = "no collected server" if unread else "nobody"

@@ -270,7 +270,8 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
     failing = failing_suppliers(situation, *to)
     ways = [[name for name in row["suppliers"] if name != pair["supplier"] and name not in failing] for row in waits]
-    if not waits or len(waits) < len(pair["to_send"]) or any(brought_in_part(row) for row in waits):
+    rests = any(row.get("rests") for row in waits)
+    if not waits or rests or len(waits) < len(pair["to_send"]) or any(brought_in_part(row) for row in waits):
         return ""
     if all(ways):
         return (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.diagnosing.stream_appliers import APPLIER, IO
 from workbench.model import listed, step
 
 Row = Mapping[str, Any]
+
+_NO_SESSION = "nothing shows that"
 
 
 def in_a_queue(row: Row) -> bool:
@@ -56,9 +58,17 @@ def queue_step(row: Row) -> Mapping[str, Any] | None:
 
 
 def held_by(row: Row) -> str:
-    """The server and the thread that keeps what waits for it."""
+    """What keeps what waits for a server: a thread of it, or that no session is begun."""
+    if row.get("rests"):
+        return f"{_NO_SESSION} {listed(row['suppliers'], 'or')} begins a session with {row['server']}"
     thread = APPLIER if APPLIER in row["stopped"] else IO
     return f"the {thread} thread of {row['server']} stands still"
+
+
+def no_session_say(whys: Iterable[str]) -> str:
+    """Of what keeps changes (`held_by`) that no session is begun, as the end of a sentence; empty: it is something else."""
+    found = [*dict.fromkeys(why for why in whys if why.startswith(_NO_SESSION))]
+    return f", and {listed(found, 'and')}" if found else ""
 
 
 def _is(count: int) -> str:

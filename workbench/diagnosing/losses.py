@@ -33,6 +33,7 @@ from workbench.diagnosing.repair_sources import (
 )
 from workbench.diagnosing.replaced_data import replaced_after
 from workbench.diagnosing.restart_order import read_first
+from workbench.diagnosing.resting import how_it_rests, rest_step
 from workbench.diagnosing.shown_by_entries import (
     clients_first,
     not_supplied,
@@ -460,6 +461,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         who = (
             how_queued(row)
             if queued
+            else how_it_rests(row)
+            if coming and row.get("rests")
             else who
             if coming and row["suppliers"]
             else passed_on(row["through"])
@@ -522,6 +525,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if since
             else (fill_instead(situation, row),)
             if passed
+            else (rest_step(row),)
+            if row.get("rests")
             else (entry_first(situation, row),)
             if refused
             else (busy_step(situation, row["server"], row["suffix"]),)

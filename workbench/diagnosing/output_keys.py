@@ -60,7 +60,7 @@ KEYS: Mapping[str, str] = {
     "pairs[].link_opens": "when a link runs again that was told to hold no session before; null: it was not, or not known",
     "pairs[].rules": "rule set by which the row was computed",
     "pairs[].would_contact": "the supplier would open a session, by what it remembers of the consumer, or the consumer asks; "
-    "null: no link",
+    "null: no link, or data of the consumer were replaced since the last session, and nothing tells whether it would",
     "pairs[].decision": "send, nothing_to_send, anchor_not_found, refused (unrelated data), unknown (no log, "
     "or not a whole one; or nothing tells which of the two is the source)",
     "pairs[].anchor": "position at which reading would begin; null: at none",
@@ -167,7 +167,10 @@ KEYS: Mapping[str, str] = {
     "pending[].to_fetch": "of a replica with a queue: how many of them it will ask for, before the first that its queue lacks",
     "pending[].unread": "of such a replica: how many may stand in rows of its queue that cannot be read, or are to be fetched",
     "pending[].behind_gap": "of a replica with a queue: how many of them are what it lacks first, or stand behind that",
-    "pending[].held": "of those queued or to be fetched: how many do not come while a thread of the replica stands still",
+    "pending[].held": "how many do not come: of those queued or to be fetched, while a thread of the replica stands still; "
+    "else while no session is begun over the links of `rests`",
+    "pending[].rests": "links over which suppliers would send them, and nothing shows that these begin a session "
+    "(NEVER_CONTACTED); absent: none",
     "pending[].stopped": "threads of the replica that stand still",
     "pending[].lost": "how many of them no server has any more, for their maker lost them when its data were replaced",
     "pending[].dropped_since": "when the server cleaned the origin: until a restart it drops these changes; null: it does not",

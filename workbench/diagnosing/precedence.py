@@ -209,6 +209,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
                     f"do what CLEAN_HANGING says of {cause.server}", "a cleaning takes the element out of the RUV"
                 )
             one = replace(one, fix=(first,))
+        elif cause := next((root for root in found if _pulled_along(root, one)), None):
+            why = "its clock was ahead, which pulls the positions of all others along, and was set right since"
+            one = replace(one, fix=(step(f"do what {cause.code} says of {cause.server}", why),))
         elif one.root and one.code in _PLACE:
             one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
         said.append(one)
@@ -299,6 +302,12 @@ def _cleans(root: Finding, one: Finding) -> bool:
     raw = [row.get("raw") or "" for row in one.evidence if one.code == "BROKEN_VECTOR"]
     same = root.origin == one.origin or any(f"{{replica {root.origin} " in text for text in raw)
     return root.code == "CLEAN_HANGING" and same and root.suffix in (None, one.suffix)
+
+
+def _pulled_along(root: Finding, one: Finding) -> bool:
+    """True for positions that are ahead, where the log of a server shows that its clock was ahead and was set back."""
+    ahead = (root.code, one.code) == ("CLOCK_AHEAD", "CLOCK_AHEAD") and root.origin is None and one.origin is not None
+    return ahead and any("set_back_to" in row for row in root.evidence)
 
 
 def _seconds_behind(one: Finding) -> float:

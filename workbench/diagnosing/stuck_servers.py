@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.former_in_the_way import in_the_way
 from workbench.diagnosing.former_suppliers import unsent_of
 from workbench.diagnosing.only_holders import (
     keep_only_holder,
@@ -40,6 +41,8 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         ]
         if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
             continue
+        if (one.server, one.suffix) in situation.once(in_the_way):
+            continue  # sessions begin once a former origin is cleaned
         # Data that lack changes themselves are no source.
         lacking = lacking_what_others_have(situation, one.suffix)
         lacking |= {server for server, suffix in situation.without_data if suffix == one.suffix}

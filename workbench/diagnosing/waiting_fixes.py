@@ -9,6 +9,7 @@ from workbench.diagnosing.behind_links import suppliers_first
 from workbench.diagnosing.by_entry import is_shared
 from workbench.diagnosing.closed_ways import has_some, runs, unlogged
 from workbench.diagnosing.failing_links import LINK_DISABLED, LINK_FAILING, refuses_all
+from workbench.diagnosing.former_in_the_way import cleaning_first
 from workbench.diagnosing.former_suppliers import maker_before, not_by_links, stranded_on
 from workbench.diagnosing.passing_over import passed_over
 from workbench.diagnosing.restart_order import read_first
@@ -139,6 +140,8 @@ def _turned_down(pair: Row) -> bool:
 def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
+    if cleaned := cleaning_first(situation, server, suffix):
+        return cleaned
     if stuck := _without_anchor(situation, row):
         names, one = listed(stuck, "and", _NAMED), len(stuck) == 1
         what = f"what the {'finding' if one else 'findings'} on {names} {'says' if one else 'say'}"

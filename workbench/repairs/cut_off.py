@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.former_suppliers import origins_of
 from workbench.rules.mending import LogModel, Model
 from workbench.rules.vectors import last
 
@@ -30,8 +31,13 @@ def without_unsent(situation: Situation, replica: Replica, seen: Mapping[str, Sp
     """What sessions of a server offer of what it has seen.
 
     c made 3 changes as origin 3 that no other server has, and was made a hub: its log has them, its vector ends before them
+    the vector of c does not name 3, as which it makes changes or made them before: no session of it sends anything of 3
     """
     unsent = unsent_by(situation, replica)
+    if (
+        replica.claims and not replica.empty
+    ):  # the log may be there, and not the claim: a former origin, or a cleaned one
+        unsent |= {*origins_of(situation, replica)} - replica.vector.keys()
     sent = {origin: span for origin, span in seen.items() if origin not in unsent}
     return sent | {origin: replica.vector[origin] for origin in unsent & replica.vector.keys()}
 

@@ -68,7 +68,8 @@ CODES: Mapping[str, Code] = {
         (_INFO, _ERROR),
     ),
     "NEVER_CONTACTED": Code(
-        "the supplier opens no session: the RUV that it remembers of the consumer is newer than the consumer's own",
+        "the supplier opens no session: the RUV that it remembers of the consumer is newer than the consumer's own, "
+        "or, where that was not collected, nothing shows one since other data came to the consumer",
         (_WARNING,),
     ),
     "ANCHOR_PURGED": Code(

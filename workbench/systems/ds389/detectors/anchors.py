@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosing.former_in_the_way import cleaning_first, in_the_way
 from workbench.diagnosing.initialisations import initialisations
 from workbench.diagnosing.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
 from workbench.diagnosing.stuck_servers import to_be_filled
@@ -109,9 +110,10 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             stuck.setdefault(_of_one_log(row), []).append(row["consumer"])
     for row, told, moment, others in found:
         names = stuck.get(_of_one_log(row), [])
+        cleaned = (row["consumer"], row["suffix"]) in situation.once(in_the_way)  # then it begins elsewhere
         yield Finding(
             "ANCHOR_MISSING" if row["anchor_class"] == MISSING else "ANCHOR_PURGED",
-            "info" if moment else "warning" if others else "error",
+            "info" if moment else "warning" if others or cleaned else "error",
             _sentence(situation, row, told, others),
             server=row["supplier"],
             link=row["link"],
@@ -124,7 +126,7 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             if row["anchor_class_assumed"] and not _removed(situation, row)
             else (),
             root=""
-            if moment or others
+            if moment or others or cleaned
             else f"nothing goes from {row['supplier']} to {listed(names)}: {_begins_at(situation, row)}",
         )
 
@@ -251,6 +253,8 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[Mapping
             step(f"let {others[0]} serve {row['consumer']}, then look again", "it still has the record to start at"),
         )
     consumer, suffix = row["consumer"], row["suffix"]
+    if first := cleaning_first(situation, consumer, suffix):
+        return (first,)
     beware = do_not_ignore(situation, row["supplier"], suffix, row["link"])
     if first := keep_only_holder(situation, consumer, suffix) or write_again_first(situation, consumer, suffix):
         return (first,)
@@ -348,6 +352,7 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
             if (row["supplier"], row["suffix"]) == (one.server, one.suffix)
             and row["link"]
             and row["decision"] == ANCHOR_NOT_FOUND
+            and (row["consumer"], row["suffix"]) not in situation.once(in_the_way)
             and (marked or _older(situation, row["anchor"], lines))
         )
         how = "has a changelog that holds only the marks of a new beginning"

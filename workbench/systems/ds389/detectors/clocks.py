@@ -5,6 +5,7 @@ as they lie no more than a day ahead; beyond that it makes none: every client wr
 
     clock     its files are of a time after the moment at which they were read
     positions its own last CSN lies ahead of the newest time in its files
+    set back  its log has lines of after that moment, and goes on behind them at a time before it
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -40,6 +42,8 @@ class Skew:
     pulled     CSNs of others that it holds are ahead, too: its own may have been pulled along
     beyond     the suffixes of which its own last CSN lies more than a day ahead; `sound`: the others that it makes changes of
     refusing   the links over which sessions fail for it
+    back       its log, and the times of its last line before the clock was set back and of the first one behind it; None: no
+               log shows that
     stopped    when it said that it makes no more CSNs, and how far these would have to lie ahead, in seconds
     """
 
@@ -52,6 +56,7 @@ class Skew:
     sound: list[str] = field(default_factory=list)
     refusing: list[Mapping[str, Any]] = field(default_factory=list)
     stopped: tuple[datetime, int] | None = None
+    back: tuple[str, datetime, datetime] | None = None
     evidence: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -64,6 +69,10 @@ def server_clocks(situation: Situation) -> Iterator[Finding]:
     """One finding for each server whose clock is, or was, hours ahead; for all together where nothing tells whose it was."""
     found = skews(situation)
     blamed = [one for one in found if one.clock] or [one for one in found if not one.pulled]
+    if found and not blamed:
+        for one in found:
+            one.back = _set_back(situation, one.server)
+        blamed = [one for one in found if one.back]
     for one in blamed:
         # A clock that is ahead pulls the CSNs of all servers along that accept its changes: they are not to blame.
         yield _finding(situation, one, [other for other in found if other not in blamed])
@@ -107,6 +116,30 @@ def skews(situation: Situation) -> list[Skew]:
         one.refusing = _refusing(situation, server)
         found.append(one)
     return found
+
+
+def _set_back(situation: Situation, server: str) -> tuple[str, datetime, datetime] | None:
+    """The log of a server that tells that its clock was set back, since it was ahead of the moment at which it was read.
+
+    30/Nov 05:50:04  stopped
+    29/Nov 19:50:16  starting up    it was read at 19:53
+    """
+    read = next((one.ended for one in situation.topology.readings if one.server == server), None)
+    if read is None:
+        return None
+    shown = situation.topology.snapshot
+    for table in ("messages", "applied"):
+        lines: dict[str, list[tuple[int, datetime]]] = {}
+        for batch in situation.rows(
+            table, ["file", "offset", "at"], pc.field("at").is_valid(), snapshot=shown, server=server
+        ):
+            for row in batch.to_pylist():
+                lines.setdefault(row["file"], []).append((row["offset"], row["at"]))
+        for file, some in sorted(lines.items()):
+            for (_, before), (_, after) in pairwise(sorted(some)):
+                if before - after >= _LEAST and before > read + _CLOSE and after <= read + _CLOSE:
+                    return file, before, after
+    return None
 
 
 def of_session(row: Mapping[str, Any]) -> bool:
@@ -177,6 +210,9 @@ def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
     told = [
         f"the clock of {server} is {much} ahead of the moment at which it was read"
         if one.clock
+        else f"the clock of {server} was {much} ahead: {one.back[0]} has lines of up to {one.back[1]:%Y-%m-%d %H:%M:%S} UTC, and "
+        f"behind them lines of {one.back[2]:%Y-%m-%d %H:%M:%S} UTC, when it was set right"
+        if one.back
         else f"the clock of {server} was {much} ahead when it made its last change {one.last[0]}, and is no longer"
     ]
     if one.refusing:
@@ -197,6 +233,8 @@ def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
             "more than a day ahead"
         )
     evidence = [*one.evidence, *one.refusing]
+    if one.back:
+        evidence.append({"file": one.back[0], "at": one.back[1].isoformat(), "set_back_to": one.back[2].isoformat()})
     if one.stopped:
         evidence.append({"server": server, "at": one.stopped[0].isoformat(), "seconds_ahead": one.stopped[1]})
     return Finding(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.diagnosing.dropping import perhaps_restarted
+from workbench.diagnosing.former_in_the_way import InTheWay, in_the_way
 from workbench.diagnosing.left_in_logs import stranded_first
-from workbench.model import EVIDENCE_SHOWN, Finding, first_few, listed, step
+from workbench.model import EVIDENCE_SHOWN, Finding, counted, first_few, listed, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suffix
 from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, slow_servers
@@ -68,6 +69,16 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 wrong.setdefault(f"one host under the replica IDs {', '.join(sorted(origins))}", []).extend(
                     {**row, "host": host} for row in origins.values()
                 )
+        stands = [
+            (name, about)
+            for (name, of), about in sorted(situation.once(in_the_way).items())
+            if of == suffix and server in about.suppliers
+        ]
+        for name, about in stands:
+            wrong.setdefault(_stands_in_the_way(name, about), []).extend(
+                row for row in rows if row["origin"] in about.origins
+            )
+            shared |= {*about.origins, *_origin_of(situation, about.maker, suffix)}
         used = {one.origin for one in situation.topology.replicas if one.suffix == suffix}
         moment = wrong.keys() == {_NO_URL} and all(row["origin"] in used for row in wrong[_NO_URL])
         if wrong:
@@ -76,7 +87,7 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
             own = replica is not None and any(row["problem"] and row["origin"] == replica.origin for row in found)
             yield Finding(
                 "BROKEN_VECTOR",
-                "info" if moment else "warning",
+                "error" if stands else "info" if moment else "warning",
                 f"the RUV of {server} is broken: {'; '.join(sorted(wrong))}",
                 server=server,
                 suffix=suffix,
@@ -103,7 +114,24 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                     if rejected
                     else _clean_the_dead(situation, server, suffix, shared),
                 ),
+                root="; ".join(
+                    f"nothing goes to {name}: replica ID {listed(about.origins)}, which {about.maker} had before, is in the way"
+                    for name, about in stands
+                ),
             )
+
+
+def _stands_in_the_way(name: str, about: InTheWay) -> str:
+    return (
+        f"{about.maker} had replica ID {listed(about.origins)} before, and because of it sessions over {listed(about.links)} "
+        "would have to begin at a record that the changelogs there do not have; once it is cleaned they begin, and bring the "
+        f"{counted(about.waits)} that {name} waits for"
+    )
+
+
+def _origin_of(situation: Situation, server: str, suffix: str | None) -> set[str]:
+    replica = situation.replica(server, suffix)
+    return {replica.origin} if replica and replica.origin else set()
 
 
 _NO_URL = "CSNs without a URL"
@@ -143,11 +171,18 @@ def _clean_the_dead(situation: Situation, server: str, suffix: str | None, origi
         if dead
         else "the one that no server has any more"
     )
+    behind = behind_hubs(situation.topology, suffix)
+    naming = {one.server for one in situation.topology.replicas if one.suffix == suffix and {*dead} & one.vector.keys()}
+    if dead and naming <= {name for name in behind if not _cleans_itself(situation, name, suffix)}:
+        return step(
+            f"initialise {server} from a server whose RUV does not name replica ID {', '.join(dead)}, if it is to go from there",
+            f"no other RUV names it: {listed(sorted(naming))} keep{'s' * (len(naming) == 1)} it until then, for no hub passes "
+            f"a cleaning on, and {CRASHES_ALONE}",
+        )
     words = ("repl-tasks", "cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", *(dead[:1] or ["ID"]))
     command = f"on a supplier: `dsconf INSTANCE {shlex.join(words)}`{' and so on' if dead[1:] else ''}"
-    if server in behind_hubs(situation.topology, suffix):
-        mine = situation.replica(server, suffix)
-        if may_clean_itself(bool(mine and mine.keeps_log), version_of(situation, server)):
+    if server in behind:
+        if _cleans_itself(situation, server, suffix):
             task = f"`nsds5task: CLEANRUV{dead[0] if dead else 'ID'}` of {replica_dn(suffix or '')}"
             command += f"; then on {server} itself, as no hub passes a cleaning on: {task}, with ldapmodify"
         else:
@@ -159,6 +194,11 @@ def _clean_the_dead(situation: Situation, server: str, suffix: str | None, origi
         "a server that was given another replica ID leaves its old one in every RUV, and no restart takes it out",
         _ONLY_IF_DEAD,
     )
+
+
+def _cleans_itself(situation: Situation, server: str, suffix: str | None) -> bool:
+    mine = situation.replica(server, suffix)
+    return may_clean_itself(bool(mine and mine.keeps_log), version_of(situation, server))
 
 
 def told_by_status(situation: Situation) -> Iterator[Finding]:

@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.resting import resting
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
-from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
-from workbench.rules.vectors import last, newer
-from workbench.systems.ds389.csn import origin_of, seconds
+from workbench.rules.sending import SEND
+from workbench.rules.vectors import last
+from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import Row, suffix_of_link
 from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog, line_shown, session_logs
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Link, Replica, Topology
+    from workbench.fleet.topology import Link
 
-_READ_APART = timedelta(seconds=60)
-"""The files of two servers are collected moments apart: a change this young may have come between."""
 _LONG = timedelta(seconds=300)
 _OFTEN = 5
 """A supplier is turned away for long: minutes, and several times. In a mesh a busy consumer is the usual thing."""
@@ -32,37 +31,33 @@ def never_contacted(situation: Situation) -> Iterator[Finding]:
     """Agreements that would open no session although the consumer's own RUV is behind: it was rolled back.
 
     The supplier compares itself with what it remembers of the consumer. Both being read moments apart, the first thing that
-    the consumer lacks must be older than that; unless the snapshot before shows the consumer itself further on.
+    the consumer lacks must be older than that; unless the snapshot before shows the consumer itself further on. A server that
+    runs does not tell what it remembers: then it counts that the consumer was restored after the last session, and that the
+    supplier has got nothing since and began none.
     """
-    before = situation.earlier
-    for row in situation.pairs:
-        due = row["decision"] in (SEND, ANCHOR_NOT_FOUND)
-        if not due or row["would_contact"] is not False or row["link_enabled"] is False or row.get("link_failing"):
-            continue
+    for rest in situation.once(resting):
+        row, behind = rest.row, rest.behind
         supplier, consumer = (situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
-        remembered = _remembered(situation.topology, row)
-        if not (supplier and consumer and remembered is not None):
+        if not (supplier and consumer):
             continue
-        behind = newer(supplier.vector, consumer.seen())
-        went_back = before is not None and _went_back(before, consumer)
-        if not behind or not (went_back or _stands(supplier, consumer, behind)):
-            continue
+        names, remembered = f"replica ID {', '.join(behind)}", rest.link.remembered
         yield Finding(
             "NEVER_CONTACTED",
             "warning",
-            f"{row['supplier']} opens no session with {row['consumer']}: it remembers a RUV of it that covers everything, "
-            f"and the RUV that {row['consumer']} has now is behind for replica ID {', '.join(behind)}",
+            f"nothing shows that {row['supplier']} opens a session with {row['consumer']}: the last one over {row['link']} ended "
+            f"at {_time(rest.session)}, the data of {row['consumer']} came from a backup or a file at {_time(rest.replaced)}, "
+            f"and {row['supplier']} has got nothing newer since; the RUV of {row['consumer']} is behind for {names}"
+            if rest.session and rest.replaced
+            else f"{row['supplier']} opens no session with {row['consumer']}: it remembers a RUV of it that covers everything, "
+            f"and the RUV that {row['consumer']} has now is behind for {names}",
             server=row["consumer"],
             link=row["link"],
             suffix=row["suffix"],
             items=tuple(sorted(filter(None, (last(supplier.vector, rid) for rid in behind)))),
             evidence=first_few(
-                {
-                    "origin": rid,
-                    "supplier": last(supplier.vector, rid),
-                    "remembered": last(remembered, rid),
-                    "consumer": last(consumer.vector, rid),
-                }
+                {"origin": rid, "supplier": last(supplier.vector, rid)}
+                | ({"remembered": last(remembered, rid)} if remembered is not None else {})
+                | {"consumer": last(consumer.vector, rid)}
                 for rid in behind
             ),
             fix=(
@@ -76,27 +71,8 @@ def never_contacted(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _remembered(shown: Topology, row: Row) -> Any:
-    key = (row["supplier"], row["suffix"], row["link"])
-    return next((one.remembered for one in shown.links if (one.supplier, one.suffix, one.name) == key), None)
-
-
-def _went_back(before: Topology, consumer: Replica) -> bool:
-    """True if the consumer claimed more of some replica ID in the snapshot before."""
-    then = next(
-        (one for one in before.replicas if (one.server, one.suffix) == (consumer.server, consumer.suffix)), None
-    )
-    return then is not None and any(origin in consumer.vector for origin in newer(then.vector, consumer.vector))
-
-
-def _stands(supplier: Replica, consumer: Replica, behind: Iterable[str]) -> bool:
-    """True if what the consumer lacks is older than the time that may lie between reading the two.
-
-    The newest CSN that either knows is the clock: the servers were read after it.
-    """
-    newest = max((span.max for one in (supplier, consumer) for span in one.vector.values() if span.max), default=None)
-    lacks = [csn for rid in behind if (csn := last(supplier.vector, rid))]
-    return newest is not None and seconds(newest) - seconds(min(lacks)) >= _READ_APART.total_seconds()
+def _time(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else ""
 
 
 def fractional_silence(situation: Situation) -> Iterator[Finding]:

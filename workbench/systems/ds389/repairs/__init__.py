@@ -15,7 +15,7 @@ from workbench.repairs.plans import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.differing import REPLICATION_WAS_OFF, WriteLacked, also
-from workbench.systems.ds389.repairs.filling import Clean, Initialise
+from workbench.systems.ds389.repairs.filling import Clean, CleanFormer, Initialise
 from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake, comes_first
 from workbench.systems.ds389.repairs.refused import (
     AddOnConsumer,
@@ -29,6 +29,7 @@ from workbench.systems.ds389.repairs.refused import (
 _LADDER = (
     Enable(),
     Wake(),
+    CleanFormer(),
     Rescue(),
     TemporaryAgreement(),
     Rewrite(),

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from workbench.boundary import as_file_name
 from workbench.diagnosing.behind_links import alone_without_log
 from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
+from workbench.diagnosing.former_in_the_way import in_the_way
 from workbench.diagnosing.left_in_logs import left_in_log
 from workbench.diagnosing.only_holders import waits_for_it
 from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
@@ -80,8 +81,10 @@ class Initialise:
         logging -= got_without_attributes(view, need)
         links = [link for link in links_to(view, need.server) if link.supplier in logging]
         ranked = sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier))
+        first = _stranded_first(view, need)
         for link in ranked[:SOURCES]:
-            yield self._with_those_behind(view, self._draft(view, link, need.server), need.server)
+            draft = self._with_those_behind(view, self._draft(view, link, need.server), need.server)
+            yield replace(draft, refused=draft.refused or first)
 
     def _with_those_behind(self, view: View, draft: Draft, server: str) -> Draft:
         """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new.
@@ -431,6 +434,26 @@ class Clean:
             return
         draft = cleaning(view, need.origin, force=False)
         yield replace(draft, unasked=_may_live(view, need, draft.way))
+
+
+def _stranded_first(view: View, need: Need) -> str:
+    """Why a server is not filled yet: others hold alone what it waits for, and none has all of it; empty: nothing tells."""
+    about = (one for one in view.about("REINIT_REQUIRED") if one.server == need.server and need.code == one.code)
+    before = f"do not initialise {need.server} before that"
+    steps = [fix for one in about for fix in one.fix if fix["caution"] == before]
+    return "; ".join(f"REINIT_REQUIRED says to {fix['repair']} first: {fix['why']}" for fix in steps)
+
+
+class CleanFormer:
+    """Take a replica ID that a server had before out of the way of the sessions with a server that waits."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """Only where nobody lacks anything of it, and a session without it was found to begin."""
+        about = view.situation.once(in_the_way).get((need.server or "", view.suffix))
+        for origin in about.origins if about else ():
+            draft = cleaning(view, origin, force=False)
+            # An initialisation of the server would leave the ID where it stays, too: that is no price of this way.
+            yield replace(draft, load="; ".join(filter(None, (draft.load, draft.costs))), costs="")
 
 
 def _may_live(view: View, need: Need, way: str) -> str:
