@@ -150,7 +150,9 @@ def summed(found: Row) -> dict[str, Any]:
         "failing": failing,
         "disabled": disabled,
         "stuck_behind_links": bool(arrives["stuck"])
-        and (not open_ways or all_behind(open_ways, delivering(failing, found.get("pairs", ())), links)),
+        and (
+            not open_ways or all_behind(open_ways, delivering(failing, found.get("pairs", ()), found["pending"]), links)
+        ),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),

@@ -32,7 +32,7 @@ from workbench.rules.link_failures import (
     UNKNOWN,
     UNREACHABLE,
 )
-from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
@@ -335,14 +335,18 @@ def _for(why: str) -> str:
     return why if why == BECAUSE else f"({why})"
 
 
-def delivering(failing: Sequence[Row], pairs: Iterable[Row]) -> list[Row]:
-    """Those of the failing links over which something comes once they run."""
-    nowhere = {(row["supplier"], row["consumer"], row["suffix"]) for row in pairs if begins_nowhere(row)}
-    return [
-        row
-        for row in failing
-        if row["reason"] == ANCHOR_LOST or (row["supplier"], row["consumer"], row["suffix"]) not in nowhere
-    ]
+def delivering(failing: Sequence[Row], pairs: Iterable[Row], pending: Iterable[Row]) -> list[Row]:
+    """Those of the failing links over which something comes once they run: by now, or as soon as their suppliers have it."""
+    decisions = {(row["supplier"], row["consumer"], row["suffix"]): row["decision"] for row in pairs}
+    getting = {(row["server"], row["suffix"]) for row in pending if row["suppliers"] or row.get("through")}
+
+    def comes(row: Row) -> bool:
+        decision = decisions.get((row["supplier"], row["consumer"], row["suffix"]))
+        if decision == NOTHING:
+            return (row["supplier"], row["suffix"]) in getting
+        return decision != ANCHOR_NOT_FOUND or row["reason"] == ANCHOR_LOST
+
+    return [row for row in failing if comes(row)]
 
 
 def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[Row]) -> bool:
