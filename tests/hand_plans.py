@@ -117,7 +117,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
         ],
     )
     verdicts = SimpleNamespace(
-        stranded=list(stranded), pending=[], contents=[], unknown=[], missing=[], resets={}, reach={}
+        stranded=list(stranded), pending=[], contents=[], unknown=[], missing=[], cut_short=[], resets={}, reach={}
     )
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
     situation.linked, situation.unrecorded = LinkedPairs(()), {}
