@@ -61,6 +61,11 @@ def test_a_value_of_a_name_that_one_server_alone_kept_is_missing_on_the_others(
     """The mark of what made a value that is gone now removed nothing: s2 shows its own renaming and the one that undid it."""
     found = diagnose(case_of(tmp_path, conflict(renamed_since=renamed_since)))
     assert {(row["server"], row["position"]) for row in found["missing"]} == {("s1", FIRST), ("s3", FIRST)}
+    fixes = [one["fix"][0] for one in found["findings"] if one["code"] == "MISSED_CHANGE"]
+    assert fixes
+    for fix in fixes:
+        assert fix["repair"].startswith("write the present values of the entries concerned once more on s2")
+        assert "another name" not in fix["repair"] and "no further renaming would send" in fix["why"]
 
 
 @pytest.mark.parametrize(
