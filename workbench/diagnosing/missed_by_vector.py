@@ -82,16 +82,14 @@ def missed_of_vector(
     )
 
 
-_RENAMED_LATER = (
-    "a renamed entry has the same name there by a later renaming and lacks a value of it, which no further renaming would send"
-)
+_RENAMED_LATER = "a later renaming gave a renamed entry the same name there, and it lacks a value of it, which no renaming would send"
 
 
 def _named_alike(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> set[str]:
     """Those of missing renamings, as they are shown, of which a server lacks a value alone: its entry has the name of the others.
 
-        bert   named it d2x, a second before carl named it d2y       uid: d2x, d2y
-        carl   gave the older name no effect when it came            uid: d2y
+    bert   named it d2x, a second before carl named it d2y       uid: d2x, d2y
+    carl   gave the older name no effect when it came            uid: d2y
     """
     typed = situation.topology.system.typed
     renamings = {typed(row["position"]): row["position"] for row in rows if row["operation"] == "modrdn"}
