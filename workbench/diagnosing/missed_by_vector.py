@@ -82,7 +82,9 @@ def missed_of_vector(
     )
 
 
-_RENAMED_LATER = "a later renaming gave a renamed entry the same name there, and it lacks a value of it, which no renaming would send"
+_RENAMED_LATER = (
+    "by a later renaming an entry has the same name there, and it lacks a value of it, which no renaming would send"
+)
 
 
 def _named_alike(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> set[str]:
