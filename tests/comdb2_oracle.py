@@ -141,7 +141,8 @@ def _states(made: Tree, found: Found) -> Iterator[str]:
             if "it is slow" in text and then[name] == node.made.at:
                 yield f"{name} is said to be slow ({row['condition']}): it gets nothing when sessions run (gap {row['gap']})"
         right = {HEALTHY: {"healthy", "behind", "delayed_above", "gapped"}, FROZEN: {"frozen"}, STOPPED: {"stopped"}}
-        right |= {PENDING: {"pending", "no_source", "gapped"}, RETIRED: {"pending", "no_source", "gapped", "retired"}}
+        # One that waits for a source goes on to report itself (reference, registration 4): one that is silent does not wait.
+        right |= {PENDING: {"pending", "no_source", "gapped"}, RETIRED: {"stopped", "retired"}}
         if _hangs_on_nothing(made, name):
             right[HEALTHY] = right[HEALTHY] | {"orphan"}
         right[CUT] = right[HEALTHY]

@@ -29,6 +29,7 @@ from memory_servers import (
 )
 
 from workbench.diagnosing.closed_ways import LinkedPairs
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.repairs.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
@@ -116,9 +117,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
             for one in fleet.servers.values()
         ],
     )
-    verdicts = SimpleNamespace(
-        stranded=list(stranded), pending=[], contents=[], unknown=[], missing=[], cut_short=[], resets={}, reach={}
-    )
+    verdicts = Verdicts(stranded=list(stranded))
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
     situation.linked, situation.unrecorded = LinkedPairs(()), {}
     situation.replica = lambda server, suffix: None

@@ -47,6 +47,22 @@ def test_a_clean_task_for_the_replica_id_of_a_server_is_to_be_ended_first(tmp_pa
     assert one["severity"] == "error" and "abort-cleanallruv" in one["fix"][0]["repair"]
 
 
+@pytest.mark.parametrize("remembered", [3, 4])
+def test_the_replica_id_of_a_server_that_is_down_is_its_own(remembered: int, tmp_path: Path) -> None:
+    """Seen on 3.1.2: the advice was to start s3, and the task went on as soon as s3 ran."""
+    files: dict[str, Any] = equal_servers() | listening("s3") | {"s3.DOWN": ""}
+    ruv = elements(claims(r1=(0, 4), r2=(1, 2), r3=(0, 3)))
+    last = f"s1-to-s3;localhost;38903;{remembered};{csn(3, 1)}"
+    files["s1.replica.ldif"] = replica(1, ruv, sends_to=[last])
+    files["s1.errors.log"] = waits(0, 10, rid=3)
+    files["s1.agreements.ldif"] += with_status(agreement("s1-to-s3", 38903), status(-1, "down", "red", 5, 6))
+    (hanging,) = of("CLEAN_HANGING", findings(tmp_path, files))
+    own = remembered == 3
+    assert hanging["severity"] == ("error" if own else "info")
+    assert hanging["root"] == ("a task on s1 is to clean replica ID 3, which is that of s3" if own else "")
+    assert ("abort-cleanallruv" in hanging["fix"][0]["repair"]) is own
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_who_cleaned_the_replica_id_of_a_server_already_is_restarted(restarted: bool, tmp_path: Path) -> None:
     """Seen on 2.3.1: the others drop what the server writes until each was restarted, whether the last task is ended or not."""

@@ -264,6 +264,33 @@ def test_what_no_plan_mends_is_said(lines: list[bytes], tmp_path: Path) -> None:
     assert "Nothing needs mending" not in plan_text(made)
 
 
+def test_over_a_source_whose_log_has_a_gap_no_node_below_is_copied(lines: list[bytes], tmp_path: Path) -> None:
+    found = both(tmp_path, [*lines[:2000], *lines[2004:]], lines)
+    (gap,) = (finding for finding in of_code(found, "LOG_GAP") if finding["server"] == SOURCE)
+    last = gap["fix"][-1]
+    assert last["repair"].startswith("if it is still there: rebuild the nodes below")
+    assert f"copy no node below over {SOURCE}" in last["caution"]
+
+
+def test_a_rebuild_counts_the_records_inside_that_it_brings(lines: list[bytes], tmp_path: Path) -> None:
+    made = planned(tmp_path, lines, [*lines[:2000], *lines[2004:]], lines)
+    (course,) = (way for way in made.courses if way.chosen)
+    assert course.way.startswith("rebuild-from-") and course.restored == 4
+    assert not made.left, "the step replaces the log in which the gap is"
+
+
+def test_without_a_registry_nothing_is_promised_to_a_node_of_the_same_database(
+    lines: list[bytes], tmp_path: Path
+) -> None:
+    """That nodes of one database are one cluster, which brings its own nodes up to date, nothing tells."""
+    case = Case.create(tmp_path / "case")
+    case.load([dumps(tmp_path / "now", shopdb__src1=lines, shopdb__src2=lines[:3000])])
+    made = plan(case)
+    waits = {row["server"]: row["pending"] for row in made.before}
+    assert waits["shopdb@src2"] > 0 and {row["server"]: row["pending"] for row in made.after} == waits
+    assert "on their way" not in plan_text(made)
+
+
 def made_log(payloads: Sequence[bytes], ends: Sequence[bool]) -> list[tuple[bytes, str]]:
     """Lines of a dump with their places: each record begins where the last one ends, or at 28 of the next file."""
     file, start, found = 9, 28, []

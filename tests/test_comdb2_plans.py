@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tier_files import Made, written
 
-from workbench import Case
+from workbench import Case, diagnose
 from workbench.model import Problem
 from workbench.repairs.bundles import write_bundle
 from workbench.repairs.case_plan import keep, rehearse
@@ -78,6 +78,8 @@ def test_each_node_gets_the_gentlest_way_that_is_proven(planned: Plan) -> None:
     assert ways["shop_b@r3"] == "restart"
     assert ways["shop_c@r5"] == "donor-shop_b@r4"
     assert ways["shop_c@r6"].startswith("rebuild-from-")
+    (rebuilt,) = (step for step in planned.steps if step.repair == "rebuild")
+    assert "shop_a@r2, which had log file 4, cannot be started: else start it first" in rebuilt.stands_on
     assert planned.unmended == 0
     assert not any(row["pending"] or row["missing"] for row in planned.after)
 
@@ -315,3 +317,104 @@ def test_rows_that_were_read_before_the_nodes_were_asked_hide_no_source_from_a_c
     late = Made("A@late", at=(5, 5), first=4, state="Pending")
     planned = planned_of(tmp_path, Made("S@s1", **moved), Made("A@a1", source="S@s1", **moved), late)
     assert chosen(planned) == {"A@late": "rebuild-from-A@a1"} and planned.unmended == 0
+
+
+def test_a_stopped_node_for_which_files_are_kept_is_started_again_and_the_source_is_left_alone(tmp_path: Path) -> None:
+    """It needs file 8, which only its row keeps: for the seconds until it pulls again that is a risk, no reason for a copy."""
+    planned = held_for(tmp_path, Made("A@a1", at=(8, 500), source="S@s1", age=900))
+    assert [(step.repair, step.server) for step in planned.steps] == [("restart", "A@a1")]
+    assert "its row keeps no log file" in planned.steps[0].risk
+    assert not planned.left, "it waits no more, and holds nothing"
+
+
+def test_a_reset_still_strands_a_stopped_node_that_needs_what_the_other_held(tmp_path: Path) -> None:
+    ghost = Made("A@a1", at=(8, 100), source="S@s1", age=900, answers=False)
+    planned = held_for(tmp_path, ghost, Made("B@b1", at=(8, 500), source="S@s1", age=900, state="active"))
+    assert chosen(planned) == {"B@b1": "restart"}
+    (reset,) = (course for course in planned.courses if course.way == "reset-node")
+    assert "on B@b1" in reset.refused
+
+
+def test_a_file_that_is_kept_for_another_node_is_not_about_to_be_deleted(tmp_path: Path) -> None:
+    ghost = Made("A@a1", at=(8, 100), source="S@s1", age=900, answers=False)
+    late = Made("B@b1", at=(8, 500), source="S@s1", age=900, state="active")
+    held_for(tmp_path, ghost, late)
+    found = diagnose(Case.open(tmp_path / "case"))
+    (gap,) = (finding["summary"] for finding in found["findings"] if finding["code"] == "LOG_GAP")
+    assert "which the source keeps for A@a1 alone" in gap and "soon" not in gap
+
+
+def held_for(folder: Path, *nodes: Made) -> Plan:
+    made = Case.create(folder / "case")
+    made.load([written(folder / "in", (Made("S@s1"), *nodes), physrep_check_minlog_freq_sec="600")])
+    return plan(made)
+
+
+def test_what_a_step_mends_is_not_said_to_stay(tmp_path: Path) -> None:
+    """A@a2 is started as a step says, and pulls from A@a1, which has its file; S@s2 is silent, and no step brings it anything."""
+    planned = planned_of(
+        tmp_path,
+        Made("S@s1", at=(20, 900), first=15),
+        Made("S@s2", at=(20, 800), first=15, age=900, answers=False),
+        Made("A@a1", at=(20, 900), first=12, source="S@s1"),
+        Made("A@a2", at=(13, 5), first=12, source="S@s1", age=400),
+    )
+    assert [(step.repair, step.server) for step in planned.steps] == [("replicate_from", "A@a2")]
+    assert [line.split(":")[0] for line in (*planned.left, *planned.open)] == ["REPLICANT_HUNG S@s2"]
+    assert {row["server"]: row["pending"] for row in planned.after if row["pending"]} == {"S@s2": 1}
+
+
+def test_a_gentle_way_is_not_passed_over_for_what_a_copy_gives_to_others(tmp_path: Path) -> None:
+    """A copy of the source on A@a1 would serve B@b1 too, which has a need of its own: neither costs the source its one node."""
+    planned = planned_of(
+        tmp_path,
+        Made("S@s1", first=4),
+        Made("A@a1", at=(8, 473), first=5, state="Pending"),
+        Made("B@b1", at=(4, 235), first=4, source="A@a1"),
+    )
+    assert {(step.repair, step.server) for step in planned.steps} == {
+        ("restart", "A@a1"),
+        ("force_registration", "B@b1"),
+    }
+    assert not any(row["pending"] for row in planned.after)
+
+
+def test_who_only_hangs_badly_registers_after_those_that_wait(tmp_path: Path) -> None:
+    """A@a1 has one place left, and A@a3 alone needs it: B@b1 and B@b2 are well without their rows."""
+    planned = planned_of(
+        tmp_path,
+        Made("S@s1", at=(12, 2000), first=12),
+        Made("B@b1", at=(12, 2000), first=12, source="S@s1", state=None),
+        Made("B@b2", at=(12, 2000), first=12, source="S@s1", state=None),
+        Made("A@a1", at=(12, 2000), first=9, source="S@s1"),
+        Made("A@a3", at=(11, 471), first=8, source="A@a1", age=400),
+    )
+    assert planned.steps[0].server == "A@a3" and not {step.repair for step in planned.steps} & {"rebuild"}
+
+
+def test_who_can_serve_others_goes_before_them(tmp_path: Path) -> None:
+    """A@a1 needs file 8, which B@b1 alone has; B@b1 goes on once it has left its frozen parent."""
+    planned = planned_of(
+        tmp_path,
+        Made("S@s1", at=(11, 2000), first=9),
+        Made("C@c1", at=(11, 300), first=10, source="S@s1", age=400, answers=False),
+        Made("B@b1", at=(11, 240), first=8, source="C@c1"),
+        Made("A@a1", at=(8, 178), first=5, source="S@s1"),
+    )
+    assert [(step.repair, step.server) for step in planned.steps if step.repair != "reset"] == [
+        ("force_registration", "B@b1"),
+        ("replicate_from", "A@a1"),
+    ]
+
+
+def test_no_command_is_sent_to_a_node_that_did_not_answer(tmp_path: Path) -> None:
+    planned = planned_of(tmp_path, Made("S@s1"), Made("A@a1", at=(9, 900), source="A@a1", answers=False))
+    assert not planned.steps
+    assert any("no command reaches it" in course.refused for course in planned.courses)
+
+
+def test_a_node_that_may_be_anywhere_is_not_rebuilt(tmp_path: Path) -> None:
+    """It was in file 4 when it cut its log back, which the source has no more: how far it is by now nobody knows."""
+    cut = "2026/11/20 11:59:58 comdb2_replicated_truncate complete [4:500]\n"
+    planned = planned_of(tmp_path, Made("S@s1"), Made("A@a1", at=(4, 700), source="S@s1", answers=None, age=9, log=cut))
+    assert not planned.steps and not planned.courses

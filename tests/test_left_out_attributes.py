@@ -149,9 +149,30 @@ def test_a_change_that_a_link_passed_on_without_an_attribute_is_told_by_two_logs
             row["says"] == "its log has the change without telephoneNumber, which the log of s1 has: a link left it out"
         )
         assert row["reasons"] == [row["says"]]
-        assert "a link left attributes out" in missed["summary"] and "no log does" not in missed["summary"]
+        assert "a link left attributes out" in missed["summary"] and "only its entries show" not in missed["summary"]
     else:
         assert "a link" not in row["says"] and "a link left" not in missed["summary"]
+
+
+def test_who_need_not_have_an_attribute_is_no_source_of_it(tmp_path: Path) -> None:
+    """Seen on 2.3.1: no way lets the number through to s2, s3 lacks it, and s2 was named as the server to fill s3 from."""
+    by = csn(5, 1)
+    number = f"telephoneNumber;adcsn-{by};vucsn-{by}: 7"
+    old = f"telephoneNumber;vucsn-{csn(1, 1)}: 1"
+    entries = {
+        "s1": [entry("uid=anna", 17, number)],
+        "s2": [entry("uid=anna", 17, old)],
+        "s3": [entry("uid=anna", 17, old)],
+    }
+    rest = "replace: modifiersName\nmodifiersName: cn=dm\n-\n"
+    whole = logged(by, 17, "uid=anna", f"replace: telephoneNumber\ntelephoneNumber: 7\n-\n{rest}")
+    part = logged(by, 17, "uid=anna", rest)
+    lists = with_lists({"s1-to-s2": "telephoneNumber", "s3-to-s2": "telephoneNumber"}) | listening("s2")
+    files = mesh({"r1": (1, 5)}, entries, {"s1": whole, "s2": part, "s3": part})
+    files |= {name: text for name, text in lists.items() if name not in files or "agreements" in name}
+    case = case_of(tmp_path, files)
+    assert {row["server"]: row["held_by"] for row in diagnose(case)["missing"]} == {"s3": ["s1"]}
+    assert not [course.way for course in plan(case).courses if "s2" in course.way and not course.refused]
 
 
 def test_who_misses_a_change_is_not_named_as_one_who_has_it() -> None:

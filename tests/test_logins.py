@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import findings, of, stamp
+from detector_samples import findings, of, stamp, with_status
 from link_samples import FINE, REFUSED_LOGIN, Files, mesh
+from mesh_samples import agreement
 
 from workbench.model import Piece, Source
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
@@ -82,3 +83,21 @@ def test_a_collected_link_that_fails_explains_them(tmp_path: Path) -> None:
     )
     assert f"from {HERE}, {THERE}, 4 times" in found["summary"]
     assert found["summary"].endswith("only 1 of these addresses can be that of a collected supplier")
+
+
+@pytest.mark.parametrize("usual", ["cn=replication manger,cn=config", "cn=replication manager,cn=config"])
+def test_a_login_that_all_other_agreements_do_not_have_is_named(usual: str, tmp_path: Path) -> None:
+    """Seen on 2.3.1: a mistyped bind DN, and the advice was to set the password."""
+    files = mesh(REFUSED_LOGIN)
+    other = with_status(agreement("to-s1", 38901), f"nsDS5ReplicaBindDN: {usual}\n")
+    (failing,) = of("LINK_FAILING", findings(tmp_path, files | {"s2.agreements.ldif": other}))
+    mend = failing["fix"][0]["repair"]
+    if usual == "cn=replication manager,cn=config":
+        assert "--bind-dn" not in mend and mend.startswith(
+            "see that s2 has an entry for cn=replication manager,cn=config"
+        )
+    else:
+        assert mend.startswith(
+            f"give the agreement the login {usual}, which all others have, or see that s2 has an entry"
+        )
+        assert f"--bind-dn '{usual}' --bind-passwd PASSWORD to-s2" in mend

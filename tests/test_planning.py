@@ -27,10 +27,12 @@ from workbench import Case, Problem
 from workbench.cli import main
 from workbench.diagnosing.closed_ways import LinkedPairs
 from workbench.diagnosing.diagnosis import situation_of
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.model import Finding, counted
 from workbench.repairs import planning
 from workbench.repairs.bundles import write_bundle
 from workbench.repairs.left_over import Taken, not_mended
+from workbench.repairs.outcomes import outcome_of
 from workbench.repairs.plan_text import plan_text
 from workbench.repairs.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
 from workbench.repairs.rehearsal import Rehearsal
@@ -112,7 +114,7 @@ def tried(world: World, server: str, *effects: dict[str, Any]) -> Any:
     lacks = frozenset(lack for lack in model.missing() | model.pending() if lack.server == server)
     nobody: Any = None  # the case is not asked
     view = View(nobody, (), None, model, AT)
-    return planning._tried(view, Need("MISSED_CHANGE", None, server, lacks=lacks), Offer(*effects).draft())[2]
+    return outcome_of(view, Need("MISSED_CHANGE", None, server, lacks=lacks), Offer(*effects).draft())[2]
 
 
 def three_servers() -> World:
@@ -574,20 +576,15 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
         )
         for by, to in feeds
     ]
-    replicas = [
-        SimpleNamespace(server=name, suffix=suffix, origin=server.origin, claims=True, evidence=())
-        for name, server in servers.items()
-    ]
+    about = {"suffix": suffix, "claims": True, "evidence": ()}
+    replicas = [SimpleNamespace(server=name, origin=server.origin, **about) for name, server in servers.items()]
     topology = SimpleNamespace(
         links=links, replicas=replicas, down=frozenset(), pulling=False, snapshot="1", system=system_named("ds389")
-    )
-    nothing = SimpleNamespace(
-        stranded=[], contents=[], unknown=[], missing=[], pending=[], resets={}, cut_short=set(), reach={}
     )
     situation = SimpleNamespace(
         topology=topology,
         pairs=[],
-        verdicts=nothing,
+        verdicts=Verdicts(),
         unrecorded={},
         linked=LinkedPairs(()),
         statuses=dict,

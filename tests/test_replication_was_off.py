@@ -137,19 +137,19 @@ TOTAL_UPDATE = (
 @pytest.mark.parametrize(
     ("filled", "by", "told"),
     [
-        ("s3", "", False),
-        ("s1 s2", "s3 s3", False),
-        ("s1 s2", "s3 s1", False),
-        ("s1 s2", "s2 s3", True),
-        ("s1 s2", "", True),
-        ("s1 s3", "s3 s1", True),
+        ("s3", "", ["warning"]),
+        ("s1 s2", "s3 s3", []),
+        ("s1 s2", "s3 s1", []),
+        ("s1 s2", "s2 s3", ["error"]),
+        ("s1 s2", "", ["error"]),
+        ("s1 s3", "s3 s1", ["error"]),
     ],
     ids=["itself", "from it", "in a chain", "in the wrong order", "from an unknown server", "one from it, and back"],
 )
 def test_servers_that_were_filled_since_have_nothing_to_do_with_it(
-    filled: str, by: str, told: bool, tmp_path: Path
+    filled: str, by: str, told: list[str], tmp_path: Path
 ) -> None:
-    """The server itself lost what was written there; all others have it only if their data came from it."""
+    """A server that is filled itself loses what was written there; all others have it only if their data came from it."""
     files = off_and_on(switched())
     for number, (to, source) in enumerate(zip(filled.split(), by.split(), strict=False)):
         for second, word, end in ((40, "Beginning", ""), (42, "Finished", " Sent 9 entries.")):
@@ -163,7 +163,9 @@ def test_servers_that_were_filled_since_have_nothing_to_do_with_it(
         files[f"{name}.errors.log"] += "".join(
             plain_line(40 + 5 * number + at, f"total_update - {text}") for at, text in enumerate(lines)
         )
-    assert bool(of("REPLICATION_WAS_OFF", findings(tmp_path, files))) is told
+    off = of("REPLICATION_WAS_OFF", findings(tmp_path, files))
+    assert [row["severity"] for row in off] == told
+    assert all(("what nobody repeated since is lost" in row["summary"]) is (filled == "s3") for row in off)
 
 
 def test_a_lost_anchor_is_told_to_have_gone_with_the_changelog(tmp_path: Path) -> None:

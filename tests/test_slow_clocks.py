@@ -12,9 +12,10 @@ from entry_samples import answered, entry, export
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench.boundary import to_yaml
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.fleet.told import readings_began
 from workbench.fleet.topology import topology
+from workbench.rules.verdicts import REPLACED
 from workbench.systems.ds389.detectors import slow_clocks
 
 MADE = {1: (1000, 1200), 2: (1100, 1300)}
@@ -261,3 +262,18 @@ def test_what_a_clock_ahead_made_and_lost_is_made_again_where_its_entry_is_there
         lost = [row for row in (*found["missing"], *found["pending"]) if row["origin"] == "1"]
         again = {row["server"] for row in found["unknown"] if row["why"] == "made_again"}
         assert (bool(lost), bool(again)) == (not there, there)
+
+
+@pytest.mark.parametrize(("mark", "replaced"), [(40, True), (36_000, False)])
+def test_a_mark_of_a_time_to_come_tells_no_time_at_which_a_log_was_made_anew(
+    mark: int, replaced: bool, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: a clock was 10 hours ahead, and a filled hub was said to have been replaced the next morning."""
+    files: dict[str, Any] = {}
+    for name, rid in (("s1", 1), ("s2", 2)):
+        files[f"{name}.replica.ldif"] = replica(rid, elements(claims(r1=(1, mark), r2=(1, 2))))
+    files["s1.changelog.ldif"] = changelog([csn(mark, 1)])
+    files["s2.changelog.ldif"] = changelog([], marks=[csn(mark, 1)])
+    found, *_ = situation_of(case_of(tmp_path, read_at(files, {"s1": 60, "s2": 60})))
+    kinds = {reset.kind for reset in found.verdicts.resets["s2", "dc=example,dc=com"]}
+    assert (REPLACED in kinds) is replaced

@@ -52,6 +52,12 @@ OWN_SINCE, OF_TWO = "own_since", "duplicate_origin"
 """Why a server may refuse what is sent: others have own changes of it younger than its files, or another one uses its origin."""
 
 
+def own_since_say(count: int, on: str, least: str) -> str:
+    """What a headline says of own changes of servers that are younger than their files."""
+    are, them = ("is newer", "it") if count == 1 else ("are newer", "them")
+    return f"{least}{count:,} {are} than the files of {on}, which made {them} after that, or was restored and refuses {them}"
+
+
 Row = Mapping[str, Any]
 
 

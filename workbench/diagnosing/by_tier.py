@@ -237,6 +237,24 @@ class Tiers:
                     silent.append(other)
         return helpers, silent
 
+    def coming_back(self, name: str) -> list[str]:
+        """The silent nodes that have what a node needs next, and can bring it to the head: to start one may spare a rebuild.
+
+        Empty while a node that answers has it, and for nodes that are silent and stuck themselves.
+        """
+        donors, silent = self.donors(name)
+        return [] if donors else [node for node in silent if self.may_reach_head(node)]
+
+    def copied_from(self, name: str) -> list[str]:
+        """The nodes that a rebuild of this one may copy: up to date, and with a log that is whole. Those of its own database come
+        first, and no node of the source is among them: while that is shut down it cannot be written.
+        """
+        source, database = self.source_of(name) or "", name.partition("@")[0]
+        head, own = self.known_head(source), set(self.roots(source))
+        whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
+        whole = [node for node in whole if self.there(node) and node not in self.logs.spoilt]
+        return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
+
     def may_be_served(self, name: str, start: Lsn | None = None) -> bool:
         """False where it is known that no node that can be asked has what this one needs next: that is what stands behind its
         end, or, of one that cuts its log back, behind the commit where that starts.
@@ -244,6 +262,8 @@ class Tiers:
         needed, source = self.last(name), self.source_of(name)
         if needed is None or source is None or self.donors(name)[0]:
             return True
+        if name in self.roots(source) and any(self.there(root) and root != name for root in self.roots(source)):
+            return True  # its cluster brings it up to date, not from files
         needed = start or needed
         further = [
             one for one in self._furthest_first[source] if (self.seen.last(one) or needed) > needed and one != name
@@ -284,7 +304,7 @@ class Tiers:
         for source, names in self.members.items():
             head = self.known_head(source)
             known = {name: last for name in names if (last := self.last(name))}
-            able = {name for name, last in known.items() if head and last >= head}
+            able = {name for name, last in known.items() if head and (last >= head or name in self.roots(source))}
             while new := {name for name in known.keys() - able if self._helped(name, able)}:
                 able |= new
             found[source] = able
@@ -330,7 +350,7 @@ class Tiers:
     def gap(self, name: str) -> str | None:
         """`now`: no node that can be asked has what it needs next; `source`: the source cluster has it no more, others do."""
         source, needed = self.source_of(name), self.last(name)
-        if source is None or needed is None or not self.needs(name):
+        if source is None or needed is None or not self.needs(name) or name in self.seen.cut_since:
             return None
         roots = self.roots(source)  # one of these is brought up to date by its cluster, not from files
         told = [one for one in roots if self.seen.first_file(one) is not None]
@@ -365,7 +385,9 @@ class Tiers:
         """
         source, needed = self.source_of(name), self.last(name)
         speed = self.deleted_per_second.get(source or "")
-        if source is None or needed is None or not speed or not self.needs(name) or self.kept_for(name):
+        if source is None or needed is None or not speed or not self.needs(name):
+            return None
+        if self.kept_for(name) or self.kept_by_others(name):
             return None
         first = min(self.source_firsts(source), default=None)
         return None if first is None or first > needed[0] else (needed[0] + 1 - first) / speed
@@ -422,6 +444,11 @@ class Tiers:
             )
         return self._holds[source]
 
+    @property
+    def holding_is_known(self) -> bool:
+        """Whether any setting shows which version the nodes run, and so whether it keeps log files for nodes that lag."""
+        return bool(self.told.versions) or self.told.rules.holding is not None
+
     def _writes_now(self, source: str, name: str) -> bool:
         """Whether a node of the source is there and in the newest file, as its row says, or will say at its next report."""
         head, last, reported, age = (
@@ -443,6 +470,14 @@ class Tiers:
         held = self.hold(source)
         own = held.counted.get(name) if held.kept_from is not None else None
         return own is not None and own <= needed[0]
+
+    def kept_by_others(self, name: str) -> tuple[str, ...]:
+        """The nodes for whose rows the source keeps the log file that a node needs next; empty: it does not, or for that node."""
+        source, needed = self.source_of(name), self.last(name)
+        if source is None or needed is None or self.kept_for(name):
+            return ()
+        held = self.hold(source)
+        return held.holders if held.kept_from is not None and held.kept_from <= needed[0] else ()
 
     def fanout(self, name: str) -> int:
         """How many nodes may pull from this one."""
@@ -491,6 +526,8 @@ class Tiers:
         return last == above or (own is not None and theirs is not None and own <= theirs)
 
     def _by_lag(self, name: str) -> str:
+        if self.needs(name) and name in self.seen.cut_since:
+            return conditions.CUT_BACK
         return conditions.BEHIND if self.needs(name) else conditions.HEALTHY
 
     def _state(self, name: str) -> str:
@@ -539,6 +576,7 @@ class Tiers:
                 None if self.overdue(name) else self.told.delays.get(name),
                 self.may_be_served(name) or not self.needs(name),
                 None if offered is None else bool(offered),
+                name in self.seen.cut_since,
             )
         )
 

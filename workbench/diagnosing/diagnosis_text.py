@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, DATA_GONE, STOPPED_BECAUSE, WITHOUT_DATA, Wait, held_up
-from workbench.diagnosing.by_entry import OWN_SINCE
+from workbench.diagnosing.by_entry import OWN_SINCE, own_since_say
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, delivering, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.first_line import by_suffix, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosing.floors_text import floors_text
-from workbench.diagnosing.in_queues import held_by, in_a_queue
+from workbench.diagnosing.in_queues import behind_gap_say, held_by, in_a_queue
 from workbench.diagnosing.matrix_text import matrix_text, outside_text, why_it_fails
 from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.refusals import refused_say
@@ -224,12 +224,19 @@ def _guessed_source(found: Row) -> str | None:
 def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
     """The servers that wait for what no session brings, and to which no link of the collected files leads.
 
-    None is named where some link may lead there, for no file says where it leads.
+    None is named where some link may lead there, for no file says where it leads; nor is a node of the source of a tree, to
+    which none needs to, or one of which a row says from whom it pulls.
     """
+    nodes = [node for tree in found.get("trees", ()) for node in tree["nodes"]]
+    fed = {node["node"] for node in nodes if node["tier"] == 0 or node["parent"]}
     links = [one for one in found.get("links", ()) if one["supplier"] not in (one["consumer"], one["means"])]
     led = {(one["consumer"] or one["means"], one["suffix"]) for one in links}
     blind = {suffix for consumer, suffix in led if consumer is None}
-    about = sorted({(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind} - led, key=str)
+    about = sorted(
+        {(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind and row["server"] not in fed}
+        - led,
+        key=str,
+    )
     several = several_suffixes(found["servers"])
     return [f"{server} in {suffix}" if several else server for server, suffix in about] if links else []
 
@@ -410,18 +417,9 @@ def verdict_line(told: Row) -> str:
         waits.append(
             f"{least}{count:,} {have} not arrived at {on}, and the next session passes over {'it' if count == 1 else 'them'}"
         )
-    if told["own"]["count"]:
-        count, on, least = most_of(told["own"], told["pending_cut"])
-        them = (
-            "is newer than the files of {}, which made it"
-            if count == 1
-            else "are newer than the files of {}, which made them"
-        )
-        it = "it" if count == 1 else "them"
-        waits.append(f"{least}{count:,} {them.replace('{}', on)} after that, or was restored and refuses {it}")
-    if told["behind_gap"]["count"]:
-        count, on, least = most_of(told["behind_gap"], told["pending_cut"])
-        waits.append(f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} lacks")
+    for name, says in (("own", own_since_say), ("behind_gap", behind_gap_say)):
+        if told[name]["count"]:
+            waits.append(says(*most_of(told[name], told["pending_cut"])))
     if told["held"]["count"]:
         count, on, least = most_of(told["held"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")

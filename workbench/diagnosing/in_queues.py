@@ -16,6 +16,11 @@ def in_a_queue(row: Row) -> bool:
     return "queued" in row
 
 
+def behind_gap_say(count: int, on: str, least: str) -> str:
+    """What a headline says of what stands behind a gap of a queue."""
+    return f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} lacks"
+
+
 def how_queued(row: Row) -> str:
     """Where the transactions stand that wait, as the end of a sentence."""
     queued, to_fetch, unread, behind = (row[key] for key in ("queued", "to_fetch", "unread", "behind_gap"))

@@ -18,7 +18,7 @@ from workbench.diagnosing.in_queues import how_queued, in_a_queue, queue_step
 from workbench.diagnosing.left_in_logs import LOG_ONLY
 from workbench.diagnosing.missed_by_vector import lost_with, missed_of_vector, refill_of
 from workbench.diagnosing.missed_in_logs import missed_of_copy, missed_of_stream
-from workbench.diagnosing.only_holders import keep_only_holder, only_here
+from workbench.diagnosing.only_holders import as_collected, keep_only_holder, only_here
 from workbench.diagnosing.passing_over import are_lost, fill_instead, of_them_passed_over
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
@@ -194,14 +194,15 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
         alone = _alone_with(situation, rows)
         replaced = replaced_after(situation, server, suffix, [rows[-1]["position"]])
         without = f"{replaced}, without them; " if replaced else ""
+        only = f"{as_collected(situation, suffix)}only {alone}"
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
             f"{server} lost {counted(len(rows), 'own change')} and wrote again: {without}"
-            f"its vector covers them, and no server sends them back{f'; only {alone} still holds them' if alone else ''}",
+            f"its vector covers them, and no server sends them back{f'; {only} still holds them' if alone else ''}",
             **_of_changes(key, rows),
             root=(
-                f"only {alone} still holds {counted(len(rows), 'own change')} that {server} lost"
+                f"{only} still holds {counted(len(rows), 'own change')} that {server} lost"
                 if alone
                 else ""
                 if situation.topology.pulling
@@ -256,7 +257,7 @@ def _back_from(situation: Situation, server: str, alone: str, suffix: str | None
         return saved
     return step(
         f"initialise {server} from {alone}, and do not initialise {alone} from any server before that",
-        f"{alone} is the last server that holds them: filled from another one, it would lose them, too",
+        f"{as_collected(situation, suffix)}{alone} is the last that holds them: filled from another one, it would lose them, too",
         lost_with(situation, server, suffix),
     )
 
@@ -418,7 +419,7 @@ def _kept_by_others(situation: Situation, server: str, rows: Sequence[Mapping[st
         return None
     return step(
         f"do what MISSED_CHANGE says of {listed(sorted(names))}",
-        f"{server} is the last server that holds them, and can give them back",
+        f"{as_collected(situation, rows[0]['suffix'])}{server} is the last that holds them, and can give them back",
         f"do not {refill_of(situation)} {server} before that: it throws them away for good",
     )
 

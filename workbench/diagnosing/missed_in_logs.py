@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 def missed_of_copy(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
     """Why changes do not come that a copy goes on behind, what mends it, why, and what to beware of."""
+    tiers = situation.verdicts.tiers
+    where = next(iter(tiers.copied_from(server)), where) if tiers is not None and tiers.source_is_known else where
     return (
         "its log goes on behind them",
         f"{situation.topology.system.refill} {server} from a copy of {where}, which is shut down cleanly for the time of copying",

@@ -171,6 +171,11 @@ def only_here(situation: Situation, server: str, suffix: str | None) -> list[dic
     ]
 
 
+def as_collected(situation: Situation, suffix: str | None) -> str:
+    """How a clause begins that says what only one server has: servers that were not collected may have it, too."""
+    return "of the collected servers " if situation.not_collected(suffix) else ""
+
+
 def keep_only_holder(situation: Situation, consumer: str, suffix: str | None) -> dict[str, Any] | None:
     """What to do for a server that waits and is the last one to hold changes that others lack; None for another."""
     if situation.topology.pulling or not (mine := only_here(situation, consumer, suffix)):
@@ -178,16 +183,19 @@ def keep_only_holder(situation: Situation, consumer: str, suffix: str | None) ->
     positions, them = {row["position"] for row in mine}, "it" if len(mine) == 1 else "them"
     lacking = sorted({row["server"] for row in situation.verdicts.missing if row["position"] in positions})
     these = f"{counted(len(mine))}, {ends(mine[0]['position'], mine[-1]['position'])}"
-    why = f"filled from another server, {consumer} would lose {them}, and nothing could give {them} back any more"
+    known = as_collected(situation, suffix)
+    back = f"no other collected server could give {them} back" if known else f"nothing could give {them} back any more"
+    why = f"filled from another server, {consumer} would lose {them}, and {back}"
     if len(lacking) == 1 and can_fill(situation, consumer, lacking[0], suffix):
         return step(
-            f"do not initialise {consumer}: only {consumer} holds {these}; initialise {lacking[0]} from {consumer} instead",
+            f"do not initialise {consumer}: {known}only {consumer} holds {these}; initialise {lacking[0]} from {consumer} "
+            "instead",
             why,
             f"what {consumer} waits for, only {lacking[0]} may hold: save it first, and write it again afterwards",
         )
     return step(
-        f"save {these}, from the changelog of {consumer}, which alone has {them}; then initialise {consumer} from a server "
-        f"that has what it waits for, and write {them} again",
+        f"save {these}, from the changelog of {consumer}, which {known}alone has {them}; then initialise {consumer} from a "
+        f"server that has what it waits for, and write {them} again",
         why,
         f"do not initialise {consumer} before that",
     )

@@ -369,6 +369,8 @@ KEYS: Mapping[str, str] = {
     "trees[].nodes[].children": "how many nodes pull from it, as the registry says",
     "trees[].nodes[].keepalive_age_s": "seconds since it last reported itself; null: never",
     "trees[].nodes[].registry_lsn": "the last position that it reported",
+    "trees[].nodes[].cut_back_to": "where it cut its log back to after that report, by its own log, if it was not asked since: "
+    "it is there or further; null: it did not",
     "trees[].nodes[].firstfile": "its oldest log file, as it reported; null: the registry does not keep it",
     "trees[].nodes[].registry_lag_bytes": "bytes of the log from there to the head of the source as reported; "
     "negative where the node "
@@ -386,7 +388,7 @@ KEYS: Mapping[str, str] = {
     "nobody tells",
     "trees[].nodes[].delay_s": "seconds that it waits on purpose, where its configuration file was collected",
     "trees[].nodes[].condition": "healthy, behind, delayed, delayed_above, stopped, frozen, ghost, hung, unreachable, pending, "
-    "no_source, gapped, orphan, cycle, retired, or untold",
+    "no_source, gapped, orphan, cycle, retired, cut_back, or untold",
     "trees[].nodes[].says": "the same as a sentence",
     "trees[].nodes[].gap": "what it needs next is gone: `source`, from the source, others have it; `now`, from "
     "all that answer; null: "

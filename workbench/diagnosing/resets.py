@@ -14,7 +14,7 @@ from workbench.diagnosing.initialisations import broken_off, initialisations
 from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica
-from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Proving, Reset
+from workbench.rules.verdicts import LOG_REPLACED, MOMENTS_APART, REPLACED, TOTAL, Proving, Reset
 from workbench.systems import format_with
 
 CLOCKS_APART = timedelta(seconds=60)
@@ -64,6 +64,9 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     found.sort(key=lambda reset: reset.began)
     replacing = [reset for reset in found if reset.kind in (REPLACED, TOTAL)]
     moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]
+    if read := evidence.began.get(replica.server):
+        # A mark of a time to come is of a clock that was ahead: it does not tell when the log was made anew.
+        moments = [moment for moment in moments if moment < read + MOMENTS_APART]
     # A server that logged its initialisation would have logged an import behind it, too; the link that tells of one would not.
     slack = CLOCKS_APART if replacing and replacing[-1] in logged else _AHEAD
     # The lines that tell of a log that is not open do not tell the suffix.

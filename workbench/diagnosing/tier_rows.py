@@ -33,18 +33,25 @@ SOURCE_UNKNOWN = "it is further, and nothing tells which of their logs is that o
 
 VERSION_UNKNOWN = "Nothing tells which version the nodes run, and whether it holds back the deletion of log files"
 
+NEVER_HELD = (
+    "Nothing holds back the deletion of log files: the registry is in another database, and no version keeps any then"
+)
+
 PAIRED = 100
 """Of more nodes in a tree only those that are linked are paired: of 10,000 nodes there are a hundred million pairs."""
 
 SERVE_NOBODY = conditions.GONE | {conditions.HUNG}
 
+SILENT = SERVE_NOBODY | {conditions.UNREACHABLE}
+"""Nodes that do not answer or do not report themselves: whether anything still arrives there, nothing tells."""
+
 _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
-NO_ANSWER, CUT_BACK = "no_answer", "cut_back"
+NO_ANSWER = "no_answer"
 UNKNOWN_SAYS = {
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
-    CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
+    conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
 }
 
 
@@ -76,7 +83,7 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         return
     silent = tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last)
     if silent or name in tiers.seen.cut_since:
-        why = NO_ANSWER if silent else CUT_BACK
+        why = NO_ANSWER if silent else conditions.CUT_BACK
         row = {"from": show(last), "to": show(head), "count": None, "why": why, "says": UNKNOWN_SAYS[why]}
         found.unknown.append(about | row)
         return
@@ -117,7 +124,9 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     last, source = tiers.last(name), tiers.source_of(name)
     if last is None or source is None or not tiers.source_is_known:
         return []
-    if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date
+    if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date, if they are there
+        if tiers.states[name] in SILENT:
+            return []
         return [one for one in roots if tiers.there(one) and (tiers.last(one) or last) > last]
     place = tiers.place(name)
     if tiers.states[name] == conditions.UNTOLD and place and place.parents:
@@ -153,12 +162,21 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
         return []
     anew = tiers.logs.cut_back(name)
     start = anew[0] if anew else last
-    # Whether one that waits for a source itself still serves those below it, nothing shows.
-    unsure = conditions.WAITING | {conditions.RETIRED} if tiers.states[name] == conditions.ORPHAN else frozenset()
-    parents = [one for one in place.parents if tiers.states.get(one) not in SERVE_NOBODY | unsure]
+    parents = [node for node in place.parents if tiers.states.get(node) not in SERVE_NOBODY]
+    if tiers.states[name] == conditions.ORPHAN:
+        parents = [node for node in parents if _may_serve(tiers, node)]
     firsts = {one: tiers.seen.first_file(one) for one in parents}
     having = [one for one, first in firsts.items() if first is None or first <= last[0]]
     return [one for one in having if not tiers.logs.stops_behind(one, start)]
+
+
+def _may_serve(tiers: Tiers, name: str) -> bool:
+    """False for a node that waits for a source itself or was taken out, and for one of which nothing was collected: whether it
+    serves those below it nothing shows.
+    """
+    row = tiers.seen.nodes.get(name)
+    unsure = tiers.states.get(name) in conditions.WAITING | {conditions.RETIRED, conditions.UNTOLD}
+    return not unsure and not (row and row["state"] in tiers.told.rules.unfit)
 
 
 def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:
@@ -260,11 +278,17 @@ def _tree(tiers: Tiers, source: str) -> Row:
             "file": held.kept_from,
             "held_by": list(held.holders),
             "then": {"file": then, "held_by": list(after)},
-            "says": _holding(held) if tiers.source_is_known or tiers.told.versions else VERSION_UNKNOWN,
+            "says": _retention(tiers, source, held),
         },
         "nodes": [_node(tiers, source, name, held) for name in tiers.members[source]],
         "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
     }
+
+
+def _retention(tiers: Tiers, source: str, held: LogHold) -> str:
+    if tiers.holding_is_known:
+        return _holding(held)
+    return VERSION_UNKNOWN if tiers.told.local(source) else NEVER_HELD
 
 
 def _holding(held: LogHold) -> str:
@@ -334,6 +358,7 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
         "children": len(place.children) if place else 0,
         "keepalive_age_s": None if age is None else round(age, 1),
         "registry_lsn": place_text(tiers, reported),
+        "cut_back_to": place_text(tiers, seen.cut_since.get(name)),
         "firstfile": None if first_file is None else str(first_file),
         "registry_lag_bytes": registry_lag[0],
         "node_first": _pair(own_first),
@@ -366,14 +391,12 @@ def _rounded(times: tuple[float, float] | None) -> list[float] | None:
 
 
 def _says(tiers: Tiers, name: str, state: str) -> str:
-    if name in tiers.seen.cut_since:
-        return (
-            f"{conditions.SAYS[state]}; {UNKNOWN_SAYS[CUT_BACK]}"
-            if state != conditions.BEHIND
-            else UNKNOWN_SAYS[CUT_BACK]
-        )
+    if name in tiers.seen.cut_since and state != conditions.CUT_BACK:
+        return f"{conditions.SAYS[state]}; {UNKNOWN_SAYS[conditions.CUT_BACK]}"
     if state == conditions.BEHIND and tiers.told.delays.get(name):
         return f"it waits {tiers.told.delays[name]:,.0f} s on purpose, and lacks what is older than that: it is slow besides"
+    if state == conditions.BEHIND and tiers.seen.nodes and name not in tiers.seen.nodes:
+        return "it answers, and its source has more; the registry has no row of it"
     place = tiers.place(name)
     if state == conditions.BEHIND and place and place.parents and not senders(tiers, name):
         return _stuck(tiers, name)
@@ -384,13 +407,35 @@ def _says(tiers: Tiers, name: str, state: str) -> str:
     return conditions.SAYS[state]
 
 
+def lacking_its_file(tiers: Tiers, name: str) -> list[str]:
+    """The nodes that one pulls from, if all are known to have deleted the log file that it needs next; empty: not all are."""
+    last, place = tiers.last(name), tiers.place(name)
+    parents = place.parents if place else ()
+    firsts = {node: tiers.seen.first_file(node) for node in parents}
+    lacking = [node for node, first in firsts.items() if first is not None and last is not None and first > last[0]]
+    return lacking if len(lacking) == len(parents) else []
+
+
+def unlisted(tiers: Tiers) -> set[str]:
+    """The nodes of the source, and those that pull or are pulled from, of which the registry has no row.
+
+    Empty where the table was not collected, or rows of it could not be read: these may be the ones.
+    """
+    files = {row["file"] for row in tiers.seen.nodes.values()}
+    if not files or any(read.rejected for read in tiers.case.inputs if read.file in files):
+        return set()
+    linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
+    own = {name for source in tiers.sources for name in tiers.roots(source)}
+    members = {name for names in tiers.members.values() for name in names}
+    return (linked | own) & members - tiers.seen.nodes.keys()
+
+
 def _stuck(tiers: Tiers, name: str) -> str:
     """Why a node that is connected gets no more."""
-    last, place = tiers.last(name), tiers.place(name)
-    begun = [(one, tiers.seen.first_file(one)) for one in (place.parents if place else ())]
-    if last and (gone := [one for one, first in begun if first is not None and first > last[0]]):
+    if (gone := lacking_its_file(tiers, name)) and (last := tiers.last(name)):
         return (
-            f"it is connected and reports itself, and cannot go on: {listed(gone)} has no log file {last[0]} any more"
+            f"it is connected and reports itself, and cannot go on: {listed(gone)} "
+            f"ha{'s' if len(gone) == 1 else 've'} no log file {last[0]} any more"
         )
     return "it is connected and reports itself, and what it pulls from has no more for it"
 

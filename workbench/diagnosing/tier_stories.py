@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pyarrow.compute as pc
 
 from workbench.diagnosing.by_tier import Tiers
-from workbench.diagnosing.tier_rows import CUT_BACK, NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
+from workbench.diagnosing.tier_rows import NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
 from workbench.engine.rows import rows_where
 from workbench.model import Problem
+from workbench.rules.tier_conditions import CUT_BACK
 from workbench.rules.tiers import Lsn
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 

@@ -74,11 +74,19 @@ def in_order(nodes: Sequence[Row]) -> Iterator[tuple[Row, int]]:
     yield from ((one, 0) for one in nodes if one["node"] not in told)
 
 
+def place_of(node: Row) -> str:
+    """Where a node of a tree is: as it answered, else as it reported, or from where on if it cut its log back since."""
+    if at := node["node_last"]:
+        return f"{{{at[0]}:{at[1]}}}"
+    if node["cut_back_to"]:
+        return f"{node['cut_back_to']} or later"
+    return node["registry_lsn"] or ""
+
+
 def _node(one: Row, depth: int) -> list[str]:
     age, lag = one["keepalive_age_s"], one["actual_lag_bytes"]
     probed = lag is not None
     lag = lag if probed else one["registry_lag_bytes"]
-    at = one["node_last"]
     least = "at least " if one["lag_is_at_least"] and lag else ""
     needs = str(one["files_needed_from"]) if one["gap"] or (lag or 0) > 0 else "-"
     return [
@@ -87,7 +95,7 @@ def _node(one: Row, depth: int) -> list[str]:
         "-" if one["tier"] is None else str(one["tier"]),
         str(one["children"]),
         "never" if age is None else f"{max(age, 0):,.0f} s ago",
-        f"{{{at[0]}:{at[1]}}}" if at else one["registry_lsn"] or "?",
+        place_of(one) or "?",
         "?" if lag is None else f"{least}{max(lag, 0):,}",
         one["condition"].replace("_", " "),
         needs,

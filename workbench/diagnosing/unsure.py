@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -43,6 +44,9 @@ MADE_AGAIN, WRITTEN_SINCE = "made_again", "written_since"
 
 _BY_SILENCE = frozenset({"source_lacks", "not_in_log"})
 """The rules by which a change is missing because nothing shows it."""
+
+_AT_ONCE = timedelta(seconds=60)
+"""Within such a time what was saved is written once more."""
 
 _COLUMNS = ("position", "operation", "target")
 
@@ -270,18 +274,48 @@ def _again(
         if min(latest.get((what, target.lower()), ""), latest.get(("add", target.lower()), ""))
         > (system.typed(position) or "")
     }
+    for mine in _lost_together(system, lost, again, replaced):
+        added = {position: lost[position][1].lower() for position in mine if lost[position][0] == "add"}
+        if added and added.keys() <= again:
+            first = min(latest["add", target] for target in added.values())
+            modified = {position for position in mine if lost[position][0] == "modify"}
+            again |= {
+                at for at in modified if _came_with(system, latest.get(("modify", lost[at][1].lower()), ""), first)
+            }
+    return again
+
+
+def _came_with(system: System, position: str, first: str) -> bool:
+    """True if a change was made with the first addition of those that were made again, or later.
+
+    What was saved is written in its old order: modifications that stood before the first addition come before it again.
+    """
+    made, begun = system.moment(position) if position else None, system.moment(first)
+    return bool(position) and (position >= first or bool(made and begun and begun - made <= _AT_ONCE))
+
+
+def _lost_together(
+    system: System,
+    lost: Mapping[str, tuple[str, str]],
+    again: Collection[str],
+    replaced: Mapping[str, Sequence[datetime]],
+) -> Iterator[list[str]]:
+    """The positions that went with one replacement of their maker's data, in their order.
+
+    Where it is not known when that was, as of a maker that is down, an addition that was not made again ends what went together.
+    """
     together: dict[tuple[str, int], list[str]] = {}
-    for position in lost:
+    for position in sorted(lost):
         if made := system.moment(position):
             origin = system.origin_of(position)
             together.setdefault((origin, bisect_left(replaced.get(origin, ()), made)), []).append(position)
-    for mine in together.values():
-        added = {position: lost[position][1].lower() for position in mine if lost[position][0] == "add"}
-        if added and added.keys() <= again:
-            since = min(latest["add", target] for target in added.values())
-            others = (position for position in mine if lost[position][0] == "modify")
-            again |= {one for one in others if latest.get(("modify", lost[one][1].lower()), "") >= since}
-    return again
+    for (origin, _), mine in together.items():
+        if origin in replaced:
+            yield mine
+            continue
+        for ends_here, run in groupby(mine, lambda at: lost[at][0] == "add" and at not in again):
+            if not ends_here:
+                yield [*run]
 
 
 def perhaps_made_again(situation: Situation) -> Iterator[Finding]:

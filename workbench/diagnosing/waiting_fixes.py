@@ -13,6 +13,7 @@ from workbench.diagnosing.former_suppliers import maker_before, not_by_links, st
 from workbench.diagnosing.passing_over import passed_over
 from workbench.diagnosing.restart_order import read_first
 from workbench.diagnosing.stuck_servers import to_be_filled
+from workbench.diagnosing.tier_waiting import waiting_step
 from workbench.diagnosing.without_record import without_record
 from workbench.model import counted, listed, step
 from workbench.rules.entries import TURNED_DOWN
@@ -65,6 +66,8 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
     tiers = situation.verdicts.tiers
     if tiers is not None and not tiers.source_is_known:
         return ()  # what to collect stands first in each finding that takes a source for granted
+    if tiers is not None:
+        return (waiting_step(tiers, row["server"]),)
     system = situation.topology.system
     lost = row.get("lost") or 0
     gone = unlogged(row)
@@ -76,7 +79,7 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
         rest = {**row, "count": row["count"] - lost, "gone": gone, "lost": 0}
         comes = not rest["count"] or (row.get("uncovered") and not gone)  # nothing is known to keep the rest away
         return (again,) if comes else (again, *mend_first(situation, rest, failing))
-    if not gone or system.streaming or system.tiering:
+    if not gone or system.streaming:
         return (_way(situation, row, failing, "they arrive"),)
     if row.get("unread_log") or situation.not_collected(row["suffix"]):  # there may be logs that have them
         return (_way(situation, row, failing, "what a log has of them arrives"),)

@@ -47,6 +47,7 @@ class Taken:
     unlike    (server, suffix) -> how many of its entries still differ from those of others when all is done, and how many do now
     own       (server, suffix) -> how many entries have values there that others do not show
     models    suffix -> its servers when all is done
+    cured     codes of findings that are no longer true once all that their server waits for has arrived (`Repairs.cured`)
     """
 
     chosen: Sequence[tuple[Need, str]]
@@ -60,6 +61,7 @@ class Taken:
     unlike: Mapping[tuple[str, str | None], tuple[int, int]] = field(default_factory=dict)
     own: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
     models: Mapping[str | None, Model] = field(default_factory=dict)
+    cured: Collection[str] = ()
 
 
 def filled_by(steps: Iterable[Step]) -> set[str]:
@@ -313,7 +315,14 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
     if one.code == ROLLED_BACK:
         return level and any(before["missing"] or before["pending"] for _, before in mine)
-    if one.code in WAITING_FOR:
+    if one.code in taken.cured:
+        # What is said of several nodes ends when what each of them waits for arrives.
+        named = {str(row["node"]) for row in one.evidence if row.get("node")}
+        rows += [(key, row) for key, row in taken.after.items() if key[0] in named - about]
+        mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
+        if any("more" in row for row in one.evidence):
+            return False
+    if one.code in {*WAITING_FOR, *taken.cured}:
         # What waited there arrives, so a session begins again, whatever was missing there for good before.
         hidden = any(after["missing"] > before["missing"] for after, before in mine)
         waited = any(before["pending"] for _, before in mine)

@@ -42,7 +42,7 @@ from workbench.repairs.obstacles import (
     told_of,
     unapplied_of,
 )
-from workbench.repairs.orders import made_worse
+from workbench.repairs.outcomes import outcome_of
 from workbench.repairs.plans import (
     DEAD,
     DISABLED,
@@ -62,7 +62,7 @@ from workbench.repairs.plans import (
 )
 from workbench.repairs.rehearsal import model_of
 from workbench.repairs.stream_models import Beside, add_beside, as_counted, conflict_code
-from workbench.repairs.tier_counts import Lacking, tiers_afterwards, tiers_as_counted
+from workbench.repairs.tier_counts import Lacking, holes_filled, tiers_afterwards, tiers_as_counted
 from workbench.repairs.told_of_models import (
     arriving,
     changes_by_origin,
@@ -221,7 +221,7 @@ class _Planned:
         unlike = all_unlike(self.situation, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
         own = of_their_own(self.situation, before)
-        taken = Taken(*found, before, after, self.repairs.mends, unlike, own, self.done)
+        taken = Taken(*found, before, after, self.repairs.mends, unlike, own, self.done, self.repairs.cured)
         left = not_mended(self.findings, self.situation.topology, taken, unmarked(self.situation, self.findings))
         return (*left, *to_be_made_again(self.situation, self.steps))
 
@@ -426,14 +426,22 @@ class _Planned:
         also = [need for need in also if need.server is None or need.server not in served]
         needs += also
 
+        def ends(name: str) -> tuple[int, str]:
+            server = now.servers[name]
+            return len(server.holds), max((span.max or "" for span in server.vector.values()), default="")
+
+        order = sorted(set(map(ends, now.servers))) if self.system.tiering else []
+        far = {end: place for place, end in enumerate(order)}
+
         def turn(need: Need) -> tuple[Any, ...]:
             server = now.servers.get(need.server or "")
             depth = 0 if server is None or server.origin else 1 if server.log is not None else 2
             # A node of a tier that is further can serve one that is not, once it goes on itself.
-            behind = -len(server.holds) if server is not None and self.system.tiering else 0
+            behind = -far[ends(server.name)] if server is not None and far else 0
             # What waits for a server that is apart from others may be mended with it.
             return (
                 need.server is None and need.origin is not None,
+                self.repairs.late(view, need),
                 need not in also,
                 need.server not in back,
                 not self.repairs.first(view, need),
@@ -472,9 +480,10 @@ class _Planned:
         tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
         for draft in self.repairs.drafts(view, need, asked):
             self.proposed.add(draft.way)
-            result, after, course = _tried(view, need, draft)
+            result, after, course = outcome_of(view, need, draft)
             if result is not None:  # what nothing shows to be lacking makes no way the better one
-                course = replace(course, restored=view.model.changes(result.restored - self.unjudged))
+                holes = holes_filled(view.model, after, self.counted) if after is not None else 0
+                course = replace(course, restored=view.model.changes(result.restored - self.unjudged) + holes)
             if after is not None and course.proven and (why := self._leaves(view, need, after)):
                 course = replace(course, proven=False, refused=why)
             if result is not None and after is not None:
@@ -487,7 +496,7 @@ class _Planned:
             (place for place, (_, _, _, course) in enumerate(tried) if course.proven and not course.refused),
             key=lambda place: (
                 tried[place][0].way not in self.ways,
-                -tried[place][3].restored,
+                -self._restores(view.model, need, tried[place][1], tried[place][3]),
                 tried[place][3].lost,
                 bool(tried[place][0].costs),
                 place,
@@ -511,6 +520,14 @@ class _Planned:
         assert after is not None, "a proven way was tried"
         self._add(draft.steps)
         return after
+
+    def _restores(self, model: Model, need: Need, result: Achieved | None, course: Course) -> int:
+        """How much a way restores of what the need is about. In tiers others may get more by a copy of a node, which no need of
+        this one asks for: each of them has its own.
+        """
+        if not self.system.tiering or not need.lacks or result is None:
+            return course.restored
+        return model.changes({lack for lack in result.restored if lack.server == need.server})
 
     def _add(self, steps: Iterable[Step]) -> None:
         """Put steps into the plan, in place of those that were only to fill the same servers if these stayed behind."""
@@ -562,39 +579,3 @@ def _codes(findings: Iterable[Finding], suffix: str | None) -> set[tuple[str, st
 def _bare(need: Need) -> Need:
     """The need, however much is lacking. Its name is not enough: agreements of two servers may bear one."""
     return replace(need, lacks=frozenset())
-
-
-def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model | None, Course]:
-    """How the way comes out on the model."""
-    plain = Course(need.name, draft.way, draft.says, False, draft.refused)
-    course = replace(plain, load=draft.load, downtime=draft.downtime, costs=draft.costs, unasked=draft.unasked)
-    effects = [effect for step in draft.steps for effect in step.effects]
-    if not effects:
-        return None, None, course
-    result, after = achieved(view.model, effects)
-    changes = view.model.lots
-    gone = {lack.lot for lack in result.lost} & after.thrown_away(view.model)
-    course = replace(
-        course,
-        restored=view.model.changes(result.restored),
-        lost=sum(changes[lot].changes for lot in gone),
-        saved=sum(changes[lot].changes for lot in gone & after.saved),
-    )
-    left = need.lacks - result.restored
-    thrown = gone - after.saved
-    if thrown:
-        why = f"the model throws away {counted(sum(changes[lot].changes for lot in thrown))} unsaved"
-    elif result.unsaid:
-        who = ", ".join(sorted({lack.server for lack in result.unsaid}))
-        why = f"the model lacks {counted(view.model.changes(result.unsaid))} afterwards that it did not lack, on {who}"
-    elif need.lacks and left == need.lacks:
-        why = "on the model nothing of what is lacking arrives by it"
-    elif left & result.left:
-        why = f"the model still lacks {counted(view.model.changes(left & result.left))}, for good"
-    elif result.cut:
-        why = f"{', '.join(sorted(result.cut))} would no longer get what every supplier writes: the log of a filled server is new"
-    elif not draft.refused and (worse := made_worse(view.model, effects)):
-        why = f"in one order of sessions {worse}"
-    else:
-        return result, after, replace(course, proven=not draft.refused)
-    return result, after, replace(course, refused="; ".join(filter(None, (draft.refused, why))), unasked="")

@@ -335,6 +335,8 @@ class Repairs:
     also    what is to be mended on a model although nothing is lacking there
     first   True of a need that has to be mended before any server is filled: its server may be the one that fills others
     mends   way -> codes of findings about the server that it repairs, or a link to it, that are no longer true after it
+    late      True of a need that comes last: to mend it takes what servers that wait need more
+    cured     codes of findings that are no longer true once all that their server waits for has arrived by the steps
     preamble  lines at the head of scripts that the commands rely on
     whole     all that a step sends, piece by piece, where the plan shows the beginning only
     weighed   a way with what else speaks against it, or is lost by it
@@ -351,6 +353,8 @@ class Repairs:
     also: Callable[[View, Model], Iterable[Need]] = lambda view, model: ()
     first: Callable[[View, Need], bool] = lambda view, need: False
     mends: Mapping[str, Collection[str]] = field(default_factory=dict)
+    cured: Collection[str] = ()
+    late: Callable[[View, Need], bool] = lambda view, need: False
     preamble: str = ""
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
     weighed: Callable[[View, Need, Draft], Draft] = lambda view, need, draft: draft

@@ -24,9 +24,20 @@ def tiers_as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> Lacking
     return counted
 
 
+def holes_filled(before: Model, after: Model, counted: Lacking) -> int:
+    """How many records nodes get that their logs lack inside, as the diagnosis counts them: the model knows the ends alone."""
+    if not isinstance(before, TierModel) or not isinstance(after, TierModel):
+        return 0
+    return sum(counted.get(name, (0, 0))[0] for name in before.spoilt - after.spoilt)
+
+
 def tiers_afterwards(row: dict[str, Any], counted: Lacking, done: Model) -> None:
-    """Count so what is lacking when all is done: a hole stays until the log is replaced; what was not brought waits."""
+    """Count so what is lacking when all is done: a hole stays until the log is replaced; what was not brought waits.
+
+    A node that does not answer gets nothing by a plan; it waits as before, unless it was taken out of the tree.
+    """
     if isinstance(done, TierModel) and row["server"] in counted:
         missing, pending = counted[row["server"]]
         row["missing"] = max(row["missing"], missing if row["server"] in done.spoilt else 0)
-        row["pending"] = min(row["pending"], pending)
+        waits = done.is_silent(row["server"]) and not done.is_out(row["server"])
+        row["pending"] = pending if waits else min(row["pending"], pending)

@@ -20,7 +20,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
             node |= {"node_first": list(span[0]), "node_last": list(span[1])}
         if anew := tiers.logs.cut_back(node["node"]):  # what stands behind that commit is no part of the source's log
             node["node_last"] = list(anew[0])
-    return tier_model(
+    model = tier_model(
         rows,
         tiers.seen.registry,
         tiers.told.rules,
@@ -33,3 +33,6 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         tiers.logs.parted,
         {row["server"]: row["count"] for row in pending},
     )
+    if not tiers.source_is_known:
+        model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either
+    return model

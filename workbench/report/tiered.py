@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.tiers_text import in_order
+from workbench.diagnosing.tiers_text import in_order, place_of
 
 Row = Mapping[str, Any]
 
@@ -42,7 +42,6 @@ def _tree(incident: Incident, tree: Row) -> dict[str, Any]:
 
 def _node(one: Row, depth: int) -> dict[str, Any]:
     lag = one["actual_lag_bytes"] if one["actual_lag_bytes"] is not None else one["registry_lag_bytes"]
-    at = one["node_last"]
     return {
         "server": one["node"],
         "depth": depth,
@@ -50,7 +49,7 @@ def _node(one: Row, depth: int) -> dict[str, Any]:
         "tier": "" if one["tier"] is None else one["tier"],
         "children": one["children"],
         "age": "" if one["keepalive_age_s"] is None else f"{one['keepalive_age_s']:,.0f} s",
-        "position": f"{{{at[0]}:{at[1]}}}" if at else one["registry_lsn"] or "",
+        "position": place_of(one),
         "behind": "?" if lag is None else f"{'at least ' if one['lag_is_at_least'] and lag else ''}{max(lag, 0):,}",
         "condition": one["condition"].replace("_", " "),
         "says": one["says"],

@@ -13,7 +13,7 @@ from workbench.rules.tiers import Lsn
 HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE = "healthy", "behind", "delayed", "delayed_above"
 STOPPED, FROZEN, GHOST, HUNG, UNREACHABLE = "stopped", "frozen", "ghost", "hung", "unreachable"
 PENDING, NO_SOURCE, GAPPED, ORPHAN, CYCLE = "pending", "no_source", "gapped", "orphan", "cycle"
-UNTOLD, RETIRED = "untold", "retired"
+UNTOLD, RETIRED, CUT_BACK = "untold", "retired", "cut_back"
 
 SAYS = {
     HEALTHY: "it follows its source",
@@ -33,10 +33,11 @@ SAYS = {
     ORPHAN: "nothing says from whom it pulls, or it pulls from a node that does not hang on the source",
     RETIRED: "it was set Inactive and does not report itself: it was taken out, and is no candidate",
     UNTOLD: "neither the registry nor its own answer was collected",
+    CUT_BACK: "it cut its log back after its last report: nothing tells how far it is since",
     CYCLE: "it pulls from a node that pulls, over others or not, from it",
 }
 
-CONNECTED = frozenset({HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE, UNREACHABLE})
+CONNECTED = frozenset({HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE, CUT_BACK, UNREACHABLE})
 """Nodes that pull from their source."""
 
 FED = CONNECTED - {UNREACHABLE}
@@ -65,6 +66,7 @@ class Known:
     delay     seconds that it waits on purpose
     served    some node that answers has what it needs next
     offered   the registry would offer it a source now that can serve it; None: not asked
+    cut_back  it cut its log back after its last report, and `last` is where it did: it may be anywhere behind that by now
     """
 
     state: str | None
@@ -80,6 +82,7 @@ class Known:
     delay: float | None = None
     served: bool = True
     offered: bool | None = None
+    cut_back: bool = False
 
 
 def condition(one: Known) -> str:
@@ -99,6 +102,8 @@ def condition(one: Known) -> str:
         return HUNG  # who waits for a source goes on to report itself
     behind = one.last is not None and one.head is not None and one.last < one.head
     if not one.pulls and (one.state or "").lower() != "active":
+        if silent and one.answered:
+            return STOPPED  # who waits for a source goes on to report itself; the thread that asks for one ended
         if not behind:
             return PENDING  # it has all there is: it found a source after the registry was read
         if not one.served:
@@ -111,6 +116,8 @@ def condition(one: Known) -> str:
         return ORPHAN
     if not behind:
         return HEALTHY
+    if one.cut_back:
+        return CUT_BACK
     if one.delay:
         return DELAYED
     return DELAYED_ABOVE if one.held_above else BEHIND

@@ -24,10 +24,12 @@ from workbench.rules.vectors import Span
 GONE = frozenset({"ghost", "frozen", "hung"})
 """Conditions of nodes that do not answer and report nothing, and whose rows are still there."""
 
-SILENT = GONE | {"unreachable"}
-"""Conditions of nodes that do not answer: of them nothing is to be had, and nothing is known that they lack."""
+SILENT = GONE | {"unreachable", "retired"}
+"""Conditions of nodes that do not answer: they give nothing, and nothing is known that they lack. One that was taken out needs
+nothing.
+"""
 
-PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above"})
+PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above", "cut_back"})
 """Conditions of nodes that pull from their source."""
 
 
@@ -151,6 +153,22 @@ class TierModel(Model):
 
         return sorted(able, key=rank)
 
+    def silent_holders(self, name: str) -> list[str]:
+        """The nodes that do not answer, have the file that one needs next, and can bring it to the head if all come back.
+
+        Empty where a node that answers can.
+        """
+        if self.serving(name):
+            return []
+        back = self.copy()
+        for server in back.servers.values():
+            server.up = True
+            if server.name in back.roots(self.source_of[name]):  # its cluster brings it up to date, not from files
+                server.holds.update(
+                    number for number, lot in enumerate(back.lots) if lot.origin == self.source_of[name]
+                )
+        return [node for node in back.serving(name) if not self.servers[node].up]
+
     def ghosts(self) -> list[str]:
         """Nodes that are gone, and whose rows still say that they pull, may be pulled from, or wait for a source."""
         pulling = {pull.name for pull in self.registry.pulls}
@@ -160,6 +178,15 @@ class TierModel(Model):
             for name, condition in sorted(self.condition.items())
             if condition in GONE and (name in pulling or states.get(name, "Inactive") != "Inactive")
         ]
+
+    def is_silent(self, name: str) -> bool:
+        """Whether it does not answer, and no repair gave it a source."""
+        return self.condition[name] in SILENT
+
+    def is_out(self, name: str) -> bool:
+        """Whether it was taken out of the tree: its row is Inactive, and it pulls from nobody."""
+        row = self.row(name)
+        return row is not None and row.state == "Inactive" and not self.parents(name)
 
     def hold(self, source: str) -> LogHold:
         """Who keeps the nodes of the source from deleting log files."""
@@ -266,11 +293,18 @@ class TierModel(Model):
         self._ask_again()
 
     def _forget(self, server: str) -> None:
-        source = self.source_of[server]
-        held = self.hold(source).kept_from
+        """Its row becomes Inactive and its connection goes; what nobody holds by then is deleted."""
+        held = self.hold(self.source_of[server]).kept_from
+        self._set_inactive(server)
+        self._delete_files(self.source_of[server], held)
+
+    def _set_inactive(self, server: str) -> None:
         nodes = tuple(replace(one, state="Inactive") if one.name == server else one for one in self.registry.nodes)
         self.disconnect(server)
         self.registry = replace(self.registry, nodes=nodes)
+
+    def _delete_files(self, source: str, held: int | None) -> None:
+        """The nodes of a source delete the files that were held from that one on, and are held no more."""
         kept = self.hold(source).kept_from
         if held is not None and kept is not None and kept > held:
             for one in self.servers.values():
@@ -280,9 +314,16 @@ class TierModel(Model):
                     one.vector[source] = Span(first, span.max)
 
     def register(self, server: str) -> None:
-        """It resets itself and asks the registry; it takes the first that it is offered, that is there, and has its file."""
-        self._forget(server)
+        """It resets itself and asks the registry; it takes the first that it is offered, that is there, and has its file.
+
+        That takes seconds, and files are deleted every 10 s or 600 s: those that it alone held are taken to be there until then.
+        """
+        held = self.hold(self.source_of[server]).kept_from
+        self._set_inactive(server)
         self._ask(server)
+        for parent in self.parents(server):
+            self.session(Link(parent, server, True))
+        self._delete_files(self.source_of[server], held)
         self._ask_again()
 
     def _ask_again(self) -> None:
@@ -435,7 +476,8 @@ def tier_model(
         source = one["source"]
         for node in one["nodes"]:
             name, row = node["node"], rows.get(node["node"])
-            last, first = _ends(node, row)
+            # Of one that cut its log back since its last report nobody knows how far it is.
+            last, first = (None, None) if node.get("cut_back_to") else _ends(node, row)
             span = Span(
                 order_key(source, *first) if first and last else None, order_key(source, *last) if last else None
             )
@@ -500,6 +542,8 @@ def _ends(node: Mapping[str, Any], row: Node | None) -> tuple[Lsn | None, Lsn | 
     if last is None and row is not None and row.file is not None:
         last = (row.file, row.offset or 0)
     first = tuple(began) if began else None
+    if first is None and node.get("files"):
+        first = (node["files"][0][0], 0)
     if first is None and node.get("firstfile") is not None:
         first = (int(node["firstfile"]), 0)
     return last, first

@@ -27,6 +27,7 @@ VERDICTS: Mapping[str, str] = {
     conditions.DELAYED_ABOVE: PENDING,
     conditions.PENDING: PENDING,
     conditions.UNREACHABLE: UNKNOWN,
+    conditions.CUT_BACK: UNKNOWN,
     conditions.UNTOLD: UNKNOWN,
     conditions.RETIRED: UNKNOWN,
     conditions.STOPPED: STRANDED,
@@ -210,6 +211,8 @@ def _facts(one: Row) -> Iterator[dict[str, str]]:
     yield fact("state in the registry", one["state"] or "it has no row")
     yield fact("last reported itself", "never" if age is None else f"{age:,.1f} s before")
     yield fact("reported to be at", one["registry_lsn"] or "nothing")
+    if one["cut_back_to"]:
+        yield fact("cut its log back since to", one["cut_back_to"])
     if one["node_last"]:
         yield fact(
             "answered from, to",

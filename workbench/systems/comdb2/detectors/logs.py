@@ -51,11 +51,7 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
                         "of comdb2_transaction_logs",
                         "a dump ends without a word after 30 s, and rows may be lost on the way: the gap may be the dump's alone",
                     ),
-                    step(
-                        f"if it is still there: rebuild {name} from a copy of "
-                        + (held if held and held != name and tiers.source_is_known else "another node"),
-                        "a log with a gap cannot be applied, and cannot serve anybody",
-                    ),
+                    _if_it_stays(tiers, name, held),
                 ),
             )
         bad = log.contradictions.count + log.overlaps.count
@@ -170,6 +166,31 @@ def _match(both: Compared, name: str, inside: bool) -> str:
     )
 
 
+def _if_it_stays(tiers: Tiers, name: str, reference: str | None) -> dict[str, str | None]:
+    """What mends a log that lacks records. Over a node of the source no node below it may be copied: it is what they follow."""
+    roots = tiers.roots(tiers.source_of(name) or "")
+    if not tiers.source_is_known or name not in roots:
+        copied = _copied(tiers, name, reference) if tiers.source_is_known else "another node"
+        why = "a log with a gap cannot be applied, and cannot serve anybody"
+        return step(f"if it is still there: rebuild {name} from a copy of {copied}", why)
+    if len(roots) > 1:
+        others = some([node for node in roots if node != name])
+        return step(
+            f"if it is still there: copy {name} anew within its cluster, from {others}",
+            "a log with a gap serves nobody",
+        )
+    return step(
+        f"if it is still there: rebuild the nodes below that have not passed it from a copy of {name}",
+        "no session brings them what the log of their source lacks",
+        f"copy no node below over {name}: it is the source that they follow",
+    )
+
+
+def _copied(tiers: Tiers, name: str, reference: str | None) -> str:
+    """The node that a rebuild copies: one that is up to date, else that whose log this one was held against."""
+    return next(iter(tiers.copied_from(name)), reference if reference not in (None, name) else None) or "another node"
+
+
 def _joined_again(
     tiers: Tiers, name: str, reference: str, places: list[tuple[int, int]], inside: bool, other: bool
 ) -> Iterator[dict[str, str | None]]:
@@ -183,7 +204,7 @@ def _joined_again(
             if unlike and not alike
             else None,
         )
-        yield rebuild(tiers, name, tiers.source_of(name) or "") | {
+        yield rebuild(tiers, name) | {
             "why": "on connecting a node cuts its log back to the newest commit that both have, and that stands behind this place"
         }
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.tier_rows import SERVE_NOBODY, senders
+from workbench.diagnosing.tier_rows import lacking_its_file, senders
 from workbench.model import Finding, step
 from workbench.rules.tier_conditions import (
     CONNECTED,
@@ -90,6 +90,15 @@ def _gone_steps(name: str, host: str, database: str, of_source: bool) -> Iterato
         )
 
 
+_HANGS = "do not call sys.cmd.start_replication on it: in the one try that is known the whole node hung"
+
+
+def _taken_out(tiers: Tiers, name: str) -> str:
+    """That a node may have been stopped on purpose; empty: its row does not look like that."""
+    state = (tiers.seen.nodes.get(name) or {}).get("state")
+    return "its row says Inactive: if it was taken out on purpose, leave it as it is" if state == "Inactive" else ""
+
+
 def not_replicating(situation: Situation) -> Iterator[Finding]:
     """Nodes that answer and do not replicate: stopped by command, or waiting for a source."""
     tiers = tiers_of(situation)
@@ -98,11 +107,16 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
         if state not in (STOPPED, PENDING, NO_SOURCE, GAPPED) or (state == PENDING and not tiers.needs(name)):
             continue
         host = name.partition("@")[2]
+        gap = tiers.gap(name) and not tiers.offered(name)
         fix = [
             step(
-                f"shut {name} down and start it again",
-                "it registers when it starts, and pulls from there",
-                "do not call sys.cmd.start_replication on it: in the one try that is known the whole node hung",
+                f"do what LOG_GAP says of {name}, and start it again"
+                if gap
+                else f"shut {name} down and start it again",
+                f"the registry offers it no node that has log file {(tiers.last(name) or (0, 0))[0]}"
+                if gap
+                else "it registers when it starts, and pulls from there",
+                "; ".join(filter(None, (_taken_out(tiers, name), _HANGS))),
             )
         ]
         why = _silent(tiers, name)
@@ -203,7 +217,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
     tiers = tiers_of(situation)
     for source, name in each(tiers):
         last, gap = tiers.last(name), tiers.gap(name)
-        if last is None or not tiers.needs(name):
+        if last is None or not tiers.needs(name) or name in tiers.seen.cut_since:
             continue
         firsts = tiers.source_firsts(source)
         donors, silent = tiers.donors(name)
@@ -213,8 +227,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
         proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
-            # One that can go on from no log itself would leave the node where it is stuck.
-            coming_back = [one for one in silent if tiers.may_reach_head(one)]
+            coming_back = tiers.coming_back(name)
             had = (
                 f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
                 if silent
@@ -226,7 +239,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 f"{name} needs log file {last[0]}, and {_nobody_has(tiers, name, last)}: the source begins with file "
                 f"{min(firsts)}{had}",
                 evidence=evidence,
-                fix=(*_start_first(coming_back, name, last[0]), rebuild(tiers, name, source)),
+                fix=(*_start_first(coming_back, name, last[0]), rebuild(tiers, name)),
                 server=name,
                 origin=source,
                 items=items,
@@ -238,7 +251,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 "error",
                 f"{name} can be brought up to date from no log: it has to be rebuilt from a copy of another node",
                 evidence=evidence,
-                fix=(rebuild(tiers, name, source),),
+                fix=(rebuild(tiers, name),),
                 server=name,
                 origin=source,
                 items=items,
@@ -258,17 +271,13 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 evidence=evidence,
                 fix=(
                     *(_from_donor(tiers, name, source, donor) for donor in fit[:1]),
-                    rebuild(tiers, name, source),
+                    rebuild(tiers, name),
                 ),
                 server=name,
                 origin=source,
                 items=items,
             )
-        elif (
-            tiers.states[name] in CONNECTED
-            and tiers.states.get(tiers.parent(name) or "", HUNG) not in SERVE_NOBODY
-            and not senders(tiers, name)
-        ):
+        elif tiers.states[name] in CONNECTED and lacking_its_file(tiers, name) and not senders(tiers, name):
             yield Finding(
                 "LOG_GAP",
                 "warning",
@@ -283,8 +292,8 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                         f"let {name} register anew (exec procedure sys.cmd.send('physrep_force_registration') on it)",
                         "where it hangs it gets nothing any more, and looks connected",
                         None
-                        if tiers.kept_for(name)
-                        else "be quick: nothing keeps the file from being deleted elsewhere, too",
+                        if tiers.kept_for(name) or tiers.kept_by_others(name)
+                        else f"be quick: nothing {_keeps(tiers)} the file from being deleted elsewhere, too",
                     ),
                 ),
             )
@@ -295,17 +304,23 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             and not tiers.kept_for(name)
             and (tiers.lost_in(name) is not None or tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE))
         ):
-            left = tiers.lost_in(name)
+            left, keeping = tiers.lost_in(name), list(tiers.kept_by_others(name))
             when = f", in about {span_text(left)} at the speed of the last two snapshots" if left is not None else ""
             yield Finding(
                 "LOG_GAP",
                 "warning",
-                f"{name} needs log file {last[0]}, and the source has files from {min(firsts)} on: soon nobody "
+                f"{name} needs log file {last[0]}, which the source keeps for {some(keeping)} alone: once "
+                f"{'that holds' if len(keeping) == 1 else 'these hold'} it no more, nobody can serve {name}"
+                if keeping
+                else f"{name} needs log file {last[0]}, and the source has files from {min(firsts)} on: soon nobody "
                 f"can serve it{when}",
                 evidence=evidence,
                 fix=(
                     step(
-                        f"bring {name} back to its source before the next files are deleted",
+                        f"bring {name} back to its source before "
+                        f"{'the row' if len(keeping) == 1 else 'a row'} of {some(keeping)} changes"
+                        if keeping
+                        else f"bring {name} back to its source before the next files are deleted",
                         _why_not_kept(tiers, source, name),
                         "on the source MIN_KEEP_LOGS and MIN_KEEP_LOGS_AGE keep more files while this lasts",
                     ),
@@ -339,20 +354,26 @@ def _from_donor(tiers: Tiers, name: str, source: str, donor: str) -> dict[str, s
     return step(
         f"let {name} replicate from {donor} at once: replicate_from {database} @{host} in its configuration, then start it",
         "the registry would not offer that node: its query begins at the source and drops all below a node without the file",
-        "first see that the donor still has the file: nothing keeps it from deleting it"
+        f"first see that the donor still has the file: nothing {_keeps(tiers)} it from deleting it"
         + (
             f" before {name} pulls from it" if tiers.told.rules.holding == "Active" and tiers.told.local(source) else ""
         ),
     )
 
 
+def _keeps(tiers: Tiers) -> str:
+    return "keeps" if tiers.holding_is_known else "is known to keep"
+
+
 def _why_not_kept(tiers: Tiers, source: str, name: str) -> str:
     """Why the source does not keep the files that a node needs."""
     rules = tiers.told.rules
-    if rules.holding is None:
-        return "nothing in this version keeps log files for a node that lags"
     if not tiers.told.local(source):
         return "where the registry is in another database, no version keeps log files for a node that lags"
+    if not tiers.holding_is_known:
+        return "nothing tells which version the nodes run, and whether it keeps log files for a node that lags"
+    if rules.holding is None:
+        return "nothing in this version keeps log files for a node that lags"
     state = (tiers.seen.nodes.get(name) or {}).get("state")
     return (
         f"log files are kept for rows below the source whose state is {rules.holding}, spelled exactly so; "
@@ -362,18 +383,9 @@ def _why_not_kept(tiers: Tiers, source: str, name: str) -> str:
     )
 
 
-def rebuild(tiers: Tiers, name: str, source: str) -> dict[str, str | None]:
+def rebuild(tiers: Tiers, name: str) -> dict[str, str | None]:
     """Which node to copy, and how."""
-    database = name.partition("@")[0]
-    head = tiers.known_head(source)
-    whole = [
-        one
-        for one in tiers.members[source]
-        if one != name and tiers.there(one) and tiers.last(one) == head and one not in tiers.logs.spoilt
-    ]
-    siblings = [one for one in whole if one.startswith(f"{database}@")] or [
-        one for one in whole if one not in tiers.roots(source)
-    ]
+    siblings = tiers.copied_from(name)
     return step(
         f"rebuild {name} from a copy of {siblings[0] if siblings else 'a node that is up to date'}, which is "
         "shut down cleanly for the "

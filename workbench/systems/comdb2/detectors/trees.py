@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.tier_rows import unlisted as unlisted_nodes
 from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
@@ -80,14 +81,16 @@ def _has_another_source(tiers: Tiers, name: str) -> bool:
 
 
 def _circle(tiers: Tiers, name: str) -> list[str]:
-    """The nodes of the circle that a node is in, by name."""
+    """The nodes of the circle that a node is in, by name, those of which the registry has no row too."""
+    parents: dict[str, set[str]] = {}
+    for pull in tiers.seen.pulls:
+        parents.setdefault(pull.name, set()).add(pull.source)
 
     def above(one: str) -> set[str]:
         found: set[str] = set()
         waiting = [one]
         while waiting:
-            place = tiers.place(waiting.pop())
-            new = set(place.parents if place else ()) - found
+            new = parents.get(waiting.pop(), set()) - found
             found |= new
             waiting += new
         return found
@@ -130,14 +133,11 @@ def orphans(situation: Situation) -> Iterator[Finding]:
 def unlisted(situation: Situation) -> Iterator[Finding]:
     """Nodes of the source, and nodes that others pull from, or that pull, of which the registry has no row."""
     tiers = tiers_of(situation)
-    files = {row["file"] for row in tiers.seen.nodes.values()}
-    if not files or any(one.rejected for one in tiers.case.inputs if one.file in files):
-        return  # the table was not collected, or rows of it could not be read: these may be the ones
-    linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
+    without_row = unlisted_nodes(tiers)
     for source in tiers.sources:
         own = tiers.roots(source)
         # A node of the source needs its row before anybody pulls from it: without it nobody ever will.
-        lacking = [name for name in tiers.members[source] if name in {*linked, *own} and name not in tiers.seen.nodes]
+        lacking = [name for name in tiers.members[source] if name in without_row]
         for of_source in (True, False):
             names = [name for name in lacking if (name in own) == of_source]
             if not names:

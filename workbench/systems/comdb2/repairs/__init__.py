@@ -14,7 +14,21 @@ from typing import Any
 
 from workbench.repairs.plans import Repairs
 from workbench.systems.comdb2 import sql
-from workbench.systems.comdb2.repairs.needs import STUCK, also, weighed
+from workbench.systems.comdb2.repairs.needs import (
+    CYCLE,
+    GAP,
+    HELD,
+    INACTIVE,
+    MISSED,
+    ORPHAN,
+    PARTED,
+    REBUILT,
+    REVERSE,
+    STUCK,
+    also,
+    late,
+    weighed,
+)
 from workbench.systems.comdb2.repairs.nodes import (
     AskTopology,
     Donor,
@@ -79,6 +93,9 @@ REPAIRS = Repairs(
     checked="`sh check.sh` shows the rows of the registry and the ends of each node's log. Collect again, and `workbench "
     "diagnose` shows how they stand; when all is well no node is gone, waits or lacks a file.",
     stuck=STUCK,
+    late=late,
+    mends={"rebuild": (GAP, REBUILT, INACTIVE, PARTED, MISSED)},
+    cured=(GAP, REBUILT, CYCLE, ORPHAN, INACTIVE, REVERSE, HELD),
     also=also,
     preamble=_PREAMBLE,
     weighed=weighed,

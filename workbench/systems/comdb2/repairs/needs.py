@@ -22,7 +22,8 @@ HUNG, INACTIVE, FULL, GAP, REBUILT = (
     "REINIT_REQUIRED",
 )
 CYCLE, ORPHAN, REVERSE = "TOPOLOGY_CYCLE", "TOPOLOGY_ORPHAN", "REVERSE_LINK_MISSING"
-LIMIT, PARTED, MISSED = "PENDING_LIMIT", "LOG_DIVERGED", "MISSED_CHANGE"
+LIMIT, HELD = "PENDING_LIMIT", "LOG_HELD"
+PARTED, MISSED = "LOG_DIVERGED", "MISSED_CHANGE"
 
 _APART = {"cycle": CYCLE, "orphan": ORPHAN}
 """Condition of a node -> what is to be mended."""
@@ -63,6 +64,13 @@ def also(view: View, model: Model) -> Iterator[Need]:
     for one in view.about(REVERSE):
         if one.server in model.servers and model.condition.get(one.server) in ("no_source", "pending"):
             yield Need(REVERSE, view.suffix, one.server)
+
+
+def late(view: View, need: Need) -> bool:
+    """Nodes that lack nothing, and register anew only to hang better: the place that each takes another one may need to go on."""
+    if need.lacks or need.server is None or of_source(view, need.server):
+        return need.code == FULL and not need.lacks
+    return need.code in (FULL, ORPHAN)
 
 
 def safe(draft: Draft, *names: str) -> Draft:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from workbench.repairs.plans import ALL, Draft, Need, Step, View
 from workbench.rules.balancing import Files, balanced
-from workbench.rules.tier_mending import GONE, PULLING, TierModel
+from workbench.rules.tier_mending import APART, GONE, PULLING, TierModel
 from workbench.systems.comdb2 import sql
+from workbench.systems.comdb2.detectors.shown import some
 from workbench.systems.comdb2.repairs.needs import CYCLE, FULL, ORPHAN, fanout_below, of_source, parted, safe, tiers_of
 from workbench.systems.comdb2.repairs.registry import reset_step
 
@@ -30,6 +31,9 @@ class Restart:
             return
         if name in model.spoilt or model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
             return
+        if not model.servers[name].up:
+            yield Draft("restart", f"shut {name} down and start it again", refused=_unreached(name))
+            return
         step = _restarted(
             view,
             name,
@@ -37,7 +41,8 @@ class Restart:
             says="it asks the registry for a source",
             stands_on="whoever runs it can start it",
             expects=f"{name} is Active, has a row in comdb2_physrep_connections, and sends keepalives",
-            risk="what it is offered is left to the registry; nodes that pull from it find another source meanwhile",
+            risk="what it is offered is left to the registry; nodes that pull from it find another source meanwhile"
+            + _unheld(view, name),
             cannot_undo="from whom it pulled before, the registry may not offer again",
         )
         yield safe(Draft("restart", f"shut {name} down and start it again", (step,), downtime=name), name)
@@ -102,8 +107,9 @@ class ForceRegistration:
         name = need.server
         if name is None or (need.code != FULL and of_source(view, name)):
             return  # of the source, `Disconnect` and `Restart` are for
-        above = {model.condition.get(one) for one in model.parents(name)}
-        stuck = need.lacks and above and above <= GONE
+        parents = model.parents(name)
+        useless = parents and not any(node in model.servers and _feeds(model, node, name) for node in parents)
+        stuck = need.lacks and useless and model.condition.get(name) in PULLING | APART
         if need.code != FULL and name in model.spoilt:
             return
         if need.code not in (FULL, CYCLE, ORPHAN) and name not in model.parted and not stuck:
@@ -117,10 +123,24 @@ class ForceRegistration:
             moving = [name]
         steps = tuple(_force(view, one) for one in moving)
         says = f"let {', '.join(moving[:3])}{', ...' if len(moving) > 3 else ''} ask the registry anew"
-        if steps:
+        if moving == [name] and not model.servers[name].up:
+            yield Draft("force-registration", says, refused=_unreached(name))
+        elif steps:
             yield safe(
                 Draft("force-registration", says, steps), *moving, *(up for one in moving for up in model.parents(one))
             )
+
+
+def _unreached(name: str) -> str:
+    return f"{name} did not answer: no command reaches it"
+
+
+def _feeds(model: TierModel, parent: str, name: str) -> bool:
+    """Whether a node answers, and is not known to have deleted the file that one below it needs next."""
+    span, needed = model.servers[parent].vector.get(model.source_of[name]), model.needed_file(name)
+    if not model.servers[parent].up or span is None or span.min is None or needed is None:
+        return model.servers[parent].up
+    return model.file_of(span.min) <= needed
 
 
 def _files(model: TierModel) -> Files:
@@ -152,7 +172,7 @@ def _force(view: View, name: str) -> Step:
         if model.row(name)
         else f"{name} has a row in comdb2_physreps, and is Active",
         risk="of equal candidates the registry takes one by chance: it may be the same one again; builds that do not know the "
-        "message say so, and then a clean restart of the node does the same",
+        f"message say so, and then a clean restart of the node does the same{_unheld(view, name)}",
         cannot_undo=f"what only {name} had is gone: dump its log first, if anybody may ask for it"
         if cuts
         else "from whom it pulled before, only the registry can offer it again",
@@ -163,6 +183,15 @@ def _force(view: View, name: str) -> Step:
         undo_commands=back if _in_circle(model, name) else (),
         effects=({"do": "register", "server": name},),
     )
+
+
+def _unheld(view: View, name: str) -> str:
+    """What may happen while a node registers for whom log files are kept; empty: none are kept for it."""
+    model = tiers_of(view)
+    held = model.hold(model.source_of[name])
+    if held.kept_from is None or name not in held.holders:
+        return ""
+    return "; from the moment it registers until it pulls, its row keeps no log file: those that only it held may be deleted then"
 
 
 def _in_circle(model: TierModel, name: str) -> bool:
@@ -207,7 +236,8 @@ def _donor_step(view: View, name: str, donor: str) -> Step:
         says=f"{name} pulls from {donor}, which has file {file}",
         stands_on=f"{donor} still has file {file} when {name} starts: where it was gone by then it failed",
         expects=f"the end of the log of {name} moves past file {file}",
-        risk=f"{donor} deletes files meanwhile like any other node: be quick, or let its MIN_KEEP_LOGS be raised first",
+        risk=f"{donor} deletes files meanwhile like any other node: be quick, or let its MIN_KEEP_LOGS be raised first"
+        + _unheld(view, name),
         undo=f"put the old line replicate_from back, and start {name} again, once it is up to date",
         sends=f"# in the configuration file of {name}, in place of replicate_from; then shut it down and start it\n{line}\n",
         effects=({"do": "pull_from", "server": name, "source": donor},),
@@ -223,13 +253,17 @@ class Rebuild:
         # One that is gone is taken out of the tree: nobody has to shut another node down for it.
         model = tiers_of(view)
         name = need.server
-        if name is None or not (need.lacks or name in model.spoilt | model.parted) or of_source(view, name):
+        bad = name in model.spoilt | model.parted
+        if name is None or not (need.lacks or bad) or of_source(view, name):
             return
+        silent, gone = _silent_holders(view, name) if not bad else ([], [])
+        file = model.needed_file(name)
+        given_up = f"; {some(gone)}, which had log file {file}, cannot be started: else start it first" if gone else ""
         for sibling in [one for one in self._siblings(model, name) if one not in parted(view)][:DONORS]:
             writes = _alone_writes(model, sibling)
             steps = (
                 *((reset_step(view, name, "has ended"),) if model.parents(name) else ()),
-                self._step(view, name, sibling, writes),
+                self._step(view, name, sibling, writes, given_up),
             )
             draft = Draft(
                 f"rebuild-from-{sibling}",
@@ -238,6 +272,7 @@ class Rebuild:
                 load=f"all data of {sibling} is copied once",
                 costs=writes,
                 downtime=f"{name}, and {sibling} while it is copied",
+                unasked=_started_first(silent, file),
             )
             yield safe(draft, name, sibling, *model.parents(name))
 
@@ -261,7 +296,7 @@ class Rebuild:
         return sorted(whole, key=rank)
 
     @staticmethod
-    def _step(view: View, name: str, sibling: str, writes: str) -> Step:
+    def _step(view: View, name: str, sibling: str, writes: str, given_up: str) -> Step:
         source, host = sibling.partition("@")[2], name.partition("@")[2]
         todo = [
             f"1. end the process of {name}, if it is still there",
@@ -278,7 +313,7 @@ class Rebuild:
             on=name,
             suffix=view.suffix,
             says=f"all data of {name} is replaced by a copy of {sibling}, which is shut down for the time of copying",
-            stands_on=f"{sibling} is up to date and can be shut down; there is room for the copy"
+            stands_on=f"{sibling} is up to date and can be shut down; there is room for the copy{given_up}"
             + (f"; the log of {name} was read once more, and is no better" if name in tiers_of(view).spoilt else ""),
             expects=f"{name} registers when it starts, and the end of its log moves with that of the source",
             risk="; ".join(filter(None, (writes, "a copy of a node that runs is no copy")))
@@ -295,6 +330,24 @@ class Rebuild:
             ),
             details={"level": [sibling, name]},
         )
+
+
+def _silent_holders(view: View, name: str) -> tuple[list[str], list[str]]:
+    """The nodes that do not answer and may bring the log file that one needs: those that this plan leaves in the tree, and
+    those that it takes out as gone for good.
+    """
+    model = tiers_of(view)
+    silent = model.silent_holders(name)
+    out = [node for node in silent if model.condition.get(node) in GONE and not of_source(view, node)]
+    return [node for node in silent if node not in out], out
+
+
+def _started_first(silent: list[str], file: int | None) -> str:
+    """Why a rebuild waits; empty: no node that stays in the tree may bring the file."""
+    if not silent:
+        return ""
+    has, does, it = ("has", "does", "it") if len(silent) == 1 else ("have", "do", "one of them")
+    return f"{some(silent)} {has} log file {file} and {does} not answer: first start {it}, collect again, and plan anew"
 
 
 def _alone_writes(model: TierModel, name: str) -> str:

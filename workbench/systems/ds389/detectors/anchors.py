@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosing.initialisations import initialisations
 from workbench.diagnosing.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
 from workbench.diagnosing.stuck_servers import to_be_filled
 from workbench.diagnosing.waiting_fixes import turned_away
@@ -21,7 +22,7 @@ from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, lis
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import LOG_REPLACED, REPLACED
+from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.ignored import do_not_ignore
 from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
@@ -210,13 +211,20 @@ def _sentence(situation: Situation, row: Row, told: _Lines, others: list[str]) -
 
 
 def _put_back(situation: Situation, row: Row) -> str:
-    """That the data of the supplier came from a backup or a file, and its log with them, in words; empty: no line says so."""
+    """What brought the supplier its data, and a new log with them, after the record was made, in words; empty: nothing tells."""
     server, suffix = row["supplier"], row["suffix"]
     resets = situation.verdicts.resets.get((server, suffix), ())
     newest = max(
         (one for one in resets if one.sure and one.kind != LOG_REPLACED), key=lambda one: one.ended, default=None
     )
     evidence = Evidence(situation.case, situation.topology, suffix, [server])
+    if newest is not None and newest.kind == TOTAL:
+        made = situation.topology.system.moment(situation.topology.system.typed(row["anchor"]) or "")
+        replica = situation.replica(server, suffix)
+        came = initialisations(evidence, replica) if replica and made and made < newest.ended else ()
+        by = {supplier for supplier, began, ended in came if began <= newest.ended and newest.began <= ended}
+        when = f"{newest.ended:%Y-%m-%d %H:%M:%S} UTC"
+        return f"; {listed(sorted(by))} initialised {server} at {when}, which made its changelog anew" if by else ""
     # A log that was made anew, nobody says by what, counts as data that were replaced: no line tells of these.
     if newest is None or newest.kind != REPLACED or newest.ended not in evidence.moments(server, _BACK):
         return ""

@@ -40,6 +40,7 @@ class Off:
     whole     the access log shows all of that time
     compared  the entries of all its servers were collected, and are alike: nothing is left of it
     still     the server shows no replica of the suffix: replication is off there by now, too
+    gone      when the last data that had them were replaced by others: no server has any of it; None: one has it still
     """
 
     server: str
@@ -52,11 +53,12 @@ class Off:
     compared: bool
     evidence: tuple[Mapping[str, Any], ...]
     still: bool = False
+    gone: datetime | None = None
 
     @property
     def nothing(self) -> bool:
-        """True if nothing was written meanwhile, or nothing of it is left."""
-        return self.compared or (self.whole and not self.count)
+        """True if nothing was written meanwhile, or nothing of it differs."""
+        return (self.compared and not self.gone) or (self.whole and not self.count)
 
 
 def replication_was_off(situation: Situation) -> Iterator[Finding]:
@@ -65,7 +67,7 @@ def replication_was_off(situation: Situation) -> Iterator[Finding]:
         at = f"{one.at:%Y-%m-%d %H:%M:%S}"
         since = "is off still" if one.still else "on again since"
         when = f"from {at} to {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else f"at {at} UTC, and {since}"
-        severity = "info" if one.nothing else "error" if one.count else "warning"
+        severity = "info" if one.nothing else "error" if one.count and not one.gone else "warning"
         root = f"{counted(one.count, 'operation')} of clients on {one.server} went unrecorded while replication was off there"
         yield Finding(
             "REPLICATION_WAS_OFF",
@@ -75,7 +77,13 @@ def replication_was_off(situation: Situation) -> Iterator[Finding]:
             suffix=one.suffix,
             evidence=one.evidence,
             root=root if severity == "error" else "",
-            fix=() if one.nothing else (_switch_on(one),) if one.still else (_compare(situation, one),),
+            fix=()
+            if one.nothing
+            else (_repeat(one),)
+            if one.gone
+            else (_switch_on(one),)
+            if one.still
+            else (_compare(situation, one),),
         )
 
 
@@ -93,8 +101,22 @@ def _written(one: Off) -> str:
     names = "; ".join(one.names[:_NAMED]) + ("; …" if one.count > _NAMED else "")
     return (
         f". Meanwhile clients wrote there: its access log shows {more}{counted(one.count, 'operation')} without a CSN ({names}). "
-        f"No changelog has {'it' if one.count == 1 else 'them'}, and no session sends {'it' if one.count == 1 else 'them'} to "
-        "another server"
+        + (
+            f"The data of {one.server} were replaced at {one.gone:%Y-%m-%d %H:%M:%S} UTC, and no changelog has "
+            f"{'it' if one.count == 1 else 'them'}: what nobody repeated since is lost"
+            if one.gone
+            else f"No changelog has {'it' if one.count == 1 else 'them'}, and no session sends "
+            f"{'it' if one.count == 1 else 'them'} to another server"
+        )
+    )
+
+
+def _repeat(one: Off) -> dict[str, str | None]:
+    return step(
+        f"repeat on a supplier what is still wanted: the access log of {one.server} names operation and entry of each, where its "
+        "RESULT line has no csn",
+        "no session and no initialisation brings what no server holds",
+        "the log does not show values: ask whoever wrote them, or look into a backup of that time",
     )
 
 
@@ -128,7 +150,7 @@ def unrecorded(situation: Situation) -> dict[tuple[str, str | None], str]:
     """The servers and suffixes with changes that nothing recorded, or perhaps some -> what happened, in a clause."""
     found: dict[tuple[str, str | None], str] = {}
     for one in situation.once(_off_times):
-        if not one.nothing:
+        if not one.nothing and not one.gone:
             took = "took" if one.count else "may have taken"
             found[one.server, one.suffix] = (
                 f"{one.server} {took} changes without recording them while replication was off there"
@@ -184,7 +206,8 @@ def _off_times(situation: Situation) -> list[Off]:
         for at in ends:
             window = windows[at]
             at = min([at, *window.began])
-            if not _replaced_since(situation, replica, window.until or at):
+            everywhere, gone = _left_of(situation, replica, window.until or at)
+            if not everywhere and (window.count or not gone):
                 found.append(
                     Off(
                         replica.server,
@@ -197,6 +220,7 @@ def _off_times(situation: Situation) -> list[Off]:
                         compared,
                         (*window.lines, *window.files),
                         (replica.server, replica.suffix) not in known,
+                        gone,
                     )
                 )
     return found
@@ -231,7 +255,7 @@ def _windows(situation: Situation, replica: Replica) -> dict[datetime, _Window]:
                 window.until = _moment(row["max"])
             if count := row["count"]:
                 window.counts[one.snapshot] = window.counts.get(one.snapshot, 0) + count
-                window.names += [name for name in row["names"] if name not in window.names]
+                window.names = list(dict.fromkeys([*window.names, *row["names"]]))
                 window.files.append({"file": one.file, "count": count, "names": row["names"]})
     return found
 
@@ -240,8 +264,8 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _replaced_since(situation: Situation, replica: Replica, moment: datetime) -> bool:
-    """True if no server has these data any more, or all have them: each was filled since, with them or with others."""
+def _left_of(situation: Situation, replica: Replica, moment: datetime) -> tuple[bool, datetime | None]:
+    """Whether all servers have these data, filled with them since; and when the last that had them got others (None: not yet)."""
     mine = [other for other in situation.topology.replicas if other.suffix == replica.suffix]
     evidence = Evidence(situation.case, situation.topology, replica.suffix, [other.server for other in mine])
     fillings = sorted(
@@ -266,9 +290,9 @@ def _replaced_since(situation: Situation, replica: Replica, moment: datetime) ->
     for began, ended, supplier, server in fillings:
         if supplier in has and has[supplier] <= began:
             has[server] = ended
-        else:
-            has.pop(server, None)
-    return not has or (len(mine) > 1 and all(other.server in has for other in mine))
+        elif has.pop(server, None) and not has:
+            return False, ended
+    return len(mine) > 1 and all(other.server in has for other in mine), None
 
 
 def _compared(situation: Situation, server: str, suffix: str | None) -> bool:

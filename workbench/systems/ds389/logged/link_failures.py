@@ -154,12 +154,23 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
             unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
-            told = _told(case, shown, one, places, logs, unfilled, found)
+            told = _told(case, shown, one, places, logs, unfilled, found, _usual_login(one.link, statuses))
             if key not in begun or (
                 told.reason not in TRANSIENT and fails_still(case, shown, one.link, one.row, one.last)
             ):
                 found[key] = told
     return with_certificates(case, shown, statuses, found, logs)
+
+
+def _usual_login(link: Link, statuses: Mapping[LinkKey, Mapping[str, Any]]) -> str:
+    """The login of all other agreements of the suffix, if they have one, and this agreement has another; else empty."""
+    mine = (statuses.get((link.supplier, link.suffix, link.name), {}).get("login") or "").lower()
+    others = {
+        (row.get("login") or "").lower(): row.get("login") or ""
+        for (supplier, suffix, name), row in statuses.items()
+        if suffix == link.suffix and (supplier, name) != (link.supplier, link.name)
+    }
+    return "" if len(others) != 1 or not mine or mine in others else next(iter(others.values()))
 
 
 def _to_itself(link: Link, places: Addresses) -> Cause | None:
@@ -183,6 +194,7 @@ def _told(
     logs: Iterable[Any],
     unfilled: Initialisation | None,
     failing: Container[LinkKey],
+    usual_login: str,
 ) -> LinkFailure:
     """The failure with all that the logs add to the status."""
     link, cause, meant, plain = one.link, one.cause, None, None
@@ -282,7 +294,7 @@ def _told(
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(serves),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was, unprepared=cause.short == NOT_PREPARED,
-        plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
+        usual_login=usual_login, plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
         refills=down and fills_anew(case, link, one.row, places, str(link.consumer or silent)),
         **of_consumer(shown, link, failing),
     )  # fmt: skip

@@ -118,6 +118,7 @@ class Agreement:
     was: str = ""
     refills: bool = False
     unprepared: bool = False
+    usual_login: str = ""
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -297,9 +298,11 @@ def _too_weak(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _login(link: Agreement) -> tuple[Fix, ...]:
+    dn = ["--bind-dn", link.usual_login] if link.usual_login else []
+    other = f"give the agreement the login {link.usual_login}, which all others have, or " if dn else ""
     password = step(
-        f"see that {link.consumer} has an entry for {link.login or 'the login'}, and give the agreement its password, "
-        + _set(link, "--bind-passwd", "PASSWORD"),
+        f"{other}see that {link.consumer} has an entry for {link.login or 'the login'}, and give the agreement its password, "
+        + _set(link, *dn, "--bind-passwd", "PASSWORD"),
         "a login that the consumer does not have is refused like a wrong password: its access log says `Entry does not exist`",
         "type the password in place of PASSWORD yourself; it stays in the history of the shell",
     )
