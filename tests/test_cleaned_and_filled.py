@@ -12,6 +12,8 @@ from mesh_samples import agreement, case_of, changelog, claims, csn, elements, r
 from test_cleaned_away import DROPS, told
 
 from workbench import diagnose
+from workbench.diagnosing.change_story import story
+from workbench.diagnosing.cleaned_away import CLEANED_HERE
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.planning import models_of, plan
 from workbench.rules.mending import Model, initialise
@@ -130,3 +132,31 @@ def entries(new: bool) -> list[str]:
     """Two entries; what FIRST and LAST did, is overwritten or carries another position."""
     more = [f"mail;vucsn-{LAST}: a@example.com"] if new else []
     return [entry("uid=u,ou=people", 1, f"sn;vucsn-{csn(1, 1)}: u", *more)]
+
+
+IMPORTED = (
+    "INFO - bdb_import_main - import userroot: Import complete.  Processed 12 entries in 1 seconds. (12.00 entries/sec)"
+)
+
+
+@pytest.mark.parametrize(("taken", "imported", "count"), [(31, 25, 1), (26, 28, 3), (None, 25, 3)])
+def test_what_new_data_were_ahead_of_before_a_cleaning_is_not_waited_for(
+    taken: int | None, imported: int, count: int, tmp_path: Path
+) -> None:
+    """s1 imported its own export, took a change of ID 9 into that, and cleaned the ID: its vector covered all up to that change.
+
+    Seen on 3.1.2: of 1,167 changes 64 were lacking, and all were said to wait since the first one.
+    """
+    files = came_back()
+    lines = [(imported, IMPORTED), (35, RELEASED)]
+    files["s1.errors.log"] = "".join(plain_line(*line) for line in lines) + listening("s1", 1)
+    files["s1.access.log"] = answered(3, "uid=u,ou=people", HAD, replicated=True)
+    if taken:
+        files["s1.access.log"] += answered(taken, "uid=u,ou=people", FIRST, replicated=True)
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    assert waits(found)["s1"] == count
+    first = {row["server"]: row["first"] for row in found["pending"] if row["origin"] == "9"}
+    assert first["s1"] == (LAST if taken == 31 else HAD)
+    verdict = {row["server"]: (row["verdict"], row["rule"]) for row in story(case, HAD)["servers"]}
+    assert verdict["s1"] == (("unknown", CLEANED_HERE) if taken == 31 else ("pending", "not_covered"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,10 @@ from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, ele
 from workbench import diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.only_holders import lacking_what_others_have
+from workbench.diagnosing.repair_sources import not_judged_on
+from workbench.diagnosing.unsure import MADE_AGAIN
 from workbench.repairs.planning import plan
+from workbench.rules.verdicts import REPLACED, Reset
 from workbench.systems.ds389.repairs.links import _brought_by_each
 
 LOST = [csn(second, 3) for second in (10, 11, 12)]
@@ -205,3 +209,27 @@ def test_who_lacks_what_no_server_has_is_no_worse_a_source() -> None:
     ]
     situation: Any = SimpleNamespace(verdicts=SimpleNamespace(missing=rows))
     assert lacking_what_others_have(situation, SUFFIX) == {"s2", "s3"}
+
+
+@pytest.mark.parametrize(("unsure", "up_to"), [((), 3), (LOST[:1], 2), (LOST, 0)])
+def test_what_no_server_has_any_more_is_not_feared_for(unsure: list[str], up_to: int) -> None:
+    """Seen on 3.1.2: all lacked 64 changes that s3 had made and lost; s1 was not to be filled from s3 for 61 of them."""
+    about = {"suffix": SUFFIX, "origin": "3", "from": LOST[0], "to": LOST[-1]}
+    unknown = [{**about, "server": "s3", "count": 3, "why": "not_shown"}]
+    if unsure:
+        unknown += [{**about, "server": "s1", "count": len(unsure), "why": MADE_AGAIN, "to": unsure[-1]}]
+    read = datetime(2100, 1, 1, tzinfo=UTC)
+    verdicts = SimpleNamespace(
+        unknown=unknown,
+        missing=[],
+        resets={("s3", SUFFIX): [Reset(REPLACED, read, read)]},
+        unsure={(SUFFIX, position): MADE_AGAIN for position in unsure},
+    )
+    system = SimpleNamespace(
+        typed=str, moment=lambda position: datetime(2024, 1, 1, tzinfo=UTC), origin_of=lambda _: "3"
+    )
+    replica = SimpleNamespace(seen=lambda: {"3": SimpleNamespace(min=LOST[0], max=LATER)})
+    situation: Any = SimpleNamespace(
+        verdicts=verdicts, topology=SimpleNamespace(system=system), replica=lambda server, suffix: replica
+    )
+    assert not_judged_on(situation, "s3", "s1", SUFFIX) == ({"3": up_to} if up_to else {})

@@ -87,3 +87,57 @@ def test_two_servers_are_not_told_to_fill_each_other(tmp_path: Path) -> None:
 
 
 ADDED = (("five", 5, 1), ("six", 6, 2))
+
+
+def renamed(started: int = 5, by: str = NEWEST, name: str = "d2y", later: int = 70) -> dict[str, Any]:
+    """s3 applied a renaming of uid=d2 at 20 that s1 and s2 never got; the values of uid were replaced everywhere at 60.
+
+    started  when s3 last started
+    by       the change that made the value d2x on s3; where it was not that at 60, nothing was replaced, and s1 and s2 lack it
+    name     how the entry is named there
+    later    the change that made a value of another entry which s3 alone has
+    """
+
+    def shown(rdn: str, *lines: str) -> str:
+        made = f"dn: uid={rdn},dc=example,dc=com\nobjectClass;vucsn-{csn(1, 1)}: person\nnsUniqueId: 2-2-2-1\n"
+        replaced = f"adcsn-{NEWEST};" if by == NEWEST else ""
+        return made + f"uid;{replaced}vucsn-{NEWEST}: d2y\n" + "".join(f"uid;vucsn-{line}\n" for line in lines) + "\n"
+
+    here = shown(name, *([f"{NEWEST}: d2x"] if by == NEWEST else []))
+    other = entry("uid=berta", 2)
+    on_s3 = entry("uid=berta", 2, f"title;vucsn-{csn(later, 3)}: new")
+    marks = [csn(30, 1), csn(30, 2), csn(30, 3)]
+    logs = {name: changelog([], marks=marks) + logged(csn(61, 1), 2, "uid=x", "replace: sn\nsn: x\n-\n")
+            for name in ("s1", "s2")}  # fmt: skip
+    entries = {"s1": [here, other], "s2": [here, other], "s3": [shown("d2y", f"{by}: d2x"), on_s3]}
+    files = mesh({"r1": (1, 61), "r2": (1, 30), "r3": (1, 30)}, entries, logs)
+    more = mesh({"r1": (1, 61), "r2": (1, 30), "r3": (1, 80)}, entries, logs)
+    files |= {one: more[one] for one in ("s3.replica.ldif", "s3.entries.ldif")}
+    for one in ("s1", "s2"):
+        files[f"{one}.access.log"] = answered(2, "uid=x", csn(2, 1)) + answered(61, "uid=x", csn(61, 1))
+        files[f"{one}.errors.log"] = plain_line(1, STARTS)
+    files["s3.access.log"] = answered(20, "uid=d2", MADE, True, operation="MODRDN") + answered(
+        61, "uid=x", csn(61, 1), True
+    )
+    files["s3.errors.log"] = plain_line(started, STARTS)
+    return read_at(files, 90)
+
+
+@pytest.mark.parametrize(
+    ("more", "present"),
+    [
+        ({}, True),
+        ({"started": 30}, False),  # it may have been killed, and have lost it
+        ({"by": MADE}, False),  # what the renaming made may be lacking there
+        ({"name": "d2"}, False),  # there the entry bears the old name
+        ({"later": 10}, False),  # the value that s3 alone has may be what the change made
+    ],
+    ids=["overwritten on both sides", "started since", "a value less", "not renamed", "apart before"],
+)
+def test_a_renaming_that_was_overwritten_everywhere_is_lacking_nowhere(
+    more: dict[str, Any], present: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: for a renaming that lost against another one, and was written over since, no server was filled."""
+    told = story(case_of(tmp_path, renamed(**more)), MADE)["servers"]
+    verdicts = {one["server"]: one["verdict"] for one in told}
+    assert {verdicts["s1"] == "present", verdicts["s2"] == "present"} == {present}, verdicts

@@ -11,6 +11,7 @@ from mesh_samples import agreement, case_of, claims, csn, elements, replica
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.planning import plan
 
 
 def diagnosed(tmp_path: Path, port: int, **claimed: tuple[int, int]) -> dict[str, Any]:
@@ -119,3 +120,24 @@ def test_an_agreement_that_names_a_server_and_leads_to_another_one_is_named(tmp_
 )
 def test_a_name_that_is_no_good_evidence_says_nothing(text: str, tmp_path: Path) -> None:
     assert not elsewhere(tmp_path, text)
+
+
+@pytest.mark.parametrize(("name", "port"), [("s1-to-s2", 38903), ("s1-to-s3", 38903), ("to-the-north", 38903)])
+def test_a_link_that_is_off_and_names_another_server_is_not_switched_on_as_it_is(
+    name: str, port: int, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: the port was that of another server, and the plan switched the link on: that server was fed by it then."""
+    three = {"r1": (1, 1), "r2": (5, 5), "r3": (2, 2)}
+    files = mesh(three, {server: [entry("uid=one", 17)] for server in ("s1", "s2", "s3")}, {})
+    files["s1.agreements.ldif"] = agreement(name, port, enabled=False)
+    case = case_of(tmp_path, files)
+    (off,) = (one for one in diagnose(case)["findings"] if one["code"] == "LINK_DISABLED")
+    first, made = off["fix"][0]["repair"], plan(case)
+    switched_on = [step for step in made.steps if "switch on" in step.says or "enable" in step.key]
+    if name == "s1-to-s2":
+        assert first == "see first where s1-to-s2 is to lead: correct its address, or rename it"
+        assert "its name says s2, and its address is that of s3" in off["fix"][0]["why"]
+        assert not switched_on
+        assert any("the name of s1-to-s2 says s2" in course.refused for course in made.courses), made.courses
+    else:
+        assert first.startswith("switch it on") and switched_on

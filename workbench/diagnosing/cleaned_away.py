@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.dropping import dropping, remembered_since, why_dropped
@@ -22,6 +23,8 @@ from workbench.tables import Numbers
 
 if TYPE_CHECKING:
     from workbench.diagnosing.proofs import Proofs
+
+_TIME = pa.timestamp("us", "UTC")
 
 CLEANED_HERE = "cleaned_here"
 """Why it is not known whether a server had a change: it cleaned the origin since."""
@@ -80,6 +83,27 @@ def forgot(proofs: Proofs, origin: str) -> datetime | None:
     return at if at and made and made <= at else None
 
 
+def taken_before(proofs: Proofs, origin: str) -> str:
+    """The last change of an origin of others that a server took into its present data before it cleaned it; empty: none is shown.
+
+    Its vector covered all up to that then: whatever its data came from, it asked for none of these any more.
+
+        b took 1 to 900, got its data out of a file, took 901 and 902, cleaned the origin     902
+        b got its data out of a file after all that                                           none
+    """
+    replica, at = proofs.replica, proofs.evidence.once(proofs.replica.server, cleaned_at).get(origin)
+    if at is None or replica.top(origin) or origin == replica.origin:
+        return ""
+    replaced = [one.ended for one in proofs.resets if one.kind in (TOTAL, REPLACED)]
+    where = (pc.field("origin") == origin) & (pc.field("outcome") == "applied") & pc.field("link").is_null()
+    where &= pc.field("at") < pa.scalar(at, _TIME)
+    if replaced:
+        where &= pc.field("at") > pa.scalar(max(replaced), _TIME)
+    rows = proofs.evidence.told("applied", ["position"], where, replica.server)
+    newest = pc.max(rows["position"]).as_py() if len(rows) else None
+    return proofs.system.change_of(newest) if newest else ""
+
+
 def claims_nothing_of_cleaned(proofs: Proofs, origin: str) -> bool:
     """True if the vector and log of a server claim nothing of an origin, and it says that it cleaned that, or another one does.
 
@@ -103,7 +127,8 @@ def not_covered(proofs: Proofs, position: str, has: Callable[[Positions], Number
         return PENDING, *found
     origin, some = system.origin_of(position), of_keys(system, [position], proofs.evidence.numbers)
     at, made = forgot(proofs, origin), system.moment(position)
-    before, kept = bool(at and made and made <= at), claims_nothing_of_cleaned(proofs, origin)
+    before = bool(at and made and made <= at) or position <= taken_before(proofs, origin)
+    kept = claims_nothing_of_cleaned(proofs, origin)
     if (before or kept) and had_before(proofs, some)[0]:
         return PRESENT, "applied", SAYS["applied"]
     if kept and has(some)[0]:

@@ -274,7 +274,7 @@ class Contents:
         elif did == REMOVED and value is not None and position:
             removed = one.removed.setdefault(name, {})
             removed[value] = max(position, removed.get(value, ""))
-        elif position:
+        elif position and did != MADE:  # what made a value that is gone removed nothing
             one.cleared[name] = max(position, one.cleared.get(name, ""))
 
     @cached_property

@@ -21,6 +21,7 @@ from workbench.diagnosing.ahead_of_log import vector_ahead_of_log
 from workbench.diagnosing.differing_entries import entries_differ
 from workbench.diagnosing.dropping import dropped_rows
 from workbench.diagnosing.failing_links import leave_off, link_failing, mend_before, waiting_behind
+from workbench.diagnosing.misnamed_links import address_first
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
 from workbench.diagnosing.stuck_servers import reinit_required
@@ -343,7 +344,7 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
         if link.enabled is False:
             row = statuses.get((link.supplier, link.suffix, link.name), {})
             waiting, waits = waiting_behind(situation, link)
-            before = mend_before(situation, link)
+            before, address = mend_before(situation, link), address_first(situation, link)
             yield Finding(
                 "LINK_DISABLED",
                 "warning",
@@ -356,6 +357,7 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
                 evidence=(_status(row),) if row else (),
                 fix=(
                     *([before] if before else []),
+                    *([address] if address else []),
                     _unrelated_first(situation, link)
                     or leave_off(situation, link)
                     or (_sends_nothing(link.supplier) if keeps_none(situation, link.supplier, link.suffix) else None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.causes import UNTOLD
 from workbench.diagnosing.repair_sources import again_by_hand, fed_later
 from workbench.model import counted
+from workbench.rules.contents import name_of
 from workbench.rules.verdicts import ENTRIES_LACK
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def missed_of_vector(
         else ""
     )
     pulling, replica = situation.topology.pulling, situation.replica(server, rows[0]["suffix"])
-    done = {None} if pulling else {row["operation"] for row in rows} - {"add"}
+    values_alone = _named_alike(situation, rows)
+    done = {None} if pulling else {row["operation"] for row in rows if row["position"] not in values_alone} - {"add"}
+    done |= {"modify"} if values_alone else set()
     writable = pulling or (replica is not None and replica.origin is not None)
     lacked_entries = {
         row["target"]
@@ -67,7 +70,8 @@ def missed_of_vector(
             f"the vector says that {'it is' if len(rows) == 1 else 'they are'} there"
             if named
             else "the origin was cleaned"
-        ),
+        )
+        + (f"; {_RENAMED_LATER}" if values_alone and writer and not added else ""),
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
         else lost_with(situation, server, rows[0]["suffix"])
@@ -76,6 +80,31 @@ def missed_of_vector(
         if all(row["operation"] == "delete" for row in rows)
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",
     )
+
+
+_RENAMED_LATER = (
+    "by a later renaming an entry has the same name there, and it lacks a value of it, which no renaming would send"
+)
+
+
+def _named_alike(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Those of missing renamings, as they are shown, of which a server lacks a value alone: its entry has the name of the others.
+
+    bert   named it d2x, a second before carl named it d2y       uid: d2x, d2y
+    carl   gave the older name no effect when it came            uid: d2y
+    """
+    typed = situation.topology.system.typed
+    renamings = {typed(row["position"]): row["position"] for row in rows if row["operation"] == "modrdn"}
+    suffix, server = rows[0]["suffix"], rows[0]["server"]
+    lacked: dict[str, bool] = {}
+    for contents in situation.verdicts.contents if renamings else ():
+        for one in contents.differences if contents.suffix == suffix and server in contents.exports else ():
+            if one.position and one.position in renamings and server in one.servers:
+                held = contents.held[one.entry]
+                names = {name_of(held[name].target) for name in (server, *one.others)}
+                alike = bool(one.attribute) and one.attribute != "dn" and len(names) == 1
+                lacked[one.position] = lacked.get(one.position, True) and alike
+    return {renamings[position] for position, alike in lacked.items() if alike}
 
 
 def _by_entries(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str:

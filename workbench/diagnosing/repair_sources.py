@@ -223,6 +223,8 @@ def not_judged_on(situation: Situation, source: str, server: str, suffix: str | 
     for one in situation.verdicts.missing:
         if (one["server"], one["suffix"]) == about:
             lacking.setdefault(one["origin"], []).append(typed(one["position"]) or "")
+    for position in _unsure_on(situation, server, suffix):
+        lacking.setdefault(situation.topology.system.origin_of(position), []).append(position)
     for positions in lacking.values():
         positions.sort()
     found: dict[str, int] = {}
@@ -331,3 +333,19 @@ def save_and_write(
         f"do not initialise {names} before the values are saved: {them if them == 'it' else 'they'} would be lost there, too"
         f"{added}",
     )
+
+
+def _unsure_on(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """Lost changes that this server does not have, though perhaps what was done again: it would lose none of them."""
+    typed, unsure = situation.topology.system.typed, situation.verdicts.unsure
+    about = server, suffix
+    spans = [
+        (row["from"], row["to"], row["why"])
+        for row in situation.verdicts.unknown
+        if (row["server"], row["suffix"]) == about and row["why"] in unsure.values()
+    ]
+    return [
+        typed(position) or ""
+        for (of, position), why in unsure.items()
+        if of == suffix and any(low <= position <= high and why == said for low, high, said in spans)
+    ]

@@ -7,7 +7,7 @@ that nothing can lack it: all that it may have touched was replaced since, or it
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -22,7 +22,7 @@ from workbench.engine.positions import Positions
 from workbench.engine.rows import rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica
-from workbench.rules.contents import CLEARED, REMOVED, name_of, plain_name
+from workbench.rules.contents import CLEARED, LIVE, REMOVED, Held, name_of, plain_name
 from workbench.rules.verdicts import LOG_REPLACED
 from workbench.systems import System
 
@@ -63,6 +63,7 @@ class Unlogged:
             named = self._named(some, nowhere)
             found |= self._written_over(named) | self._gone(named)
             found |= self._overtaken(server, {key: one for key, one in named.items() if key not in found})
+            found |= self._named_alike(server, {key: one for key, one in named.items() if key not in found})
         return found
 
     def replaced_there(self, server: str, written: Mapping[str, tuple[str, frozenset[str]]]) -> set[str]:
@@ -234,6 +235,45 @@ class Unlogged:
                     found.add(key)
         return found
 
+    def _named_alike(self, server: str, named: Mapping[str, _Named]) -> set[str]:
+        """The renamings of which nothing can be lacking on a server, as another one shows that applied them and has run since.
+
+        Nothing bears the old name, and both have the same entries, but for what came later: what the renaming did is here as
+        well, or was undone there.
+
+            h   applied 7, which named uid=d2 d2x; later the values of uid were replaced by d2x and d2y      uid: d2x, d2y
+            a   never got 7, and has what came later                                                         uid: d2x, d2y
+        """
+        renamed = {key: one.target for key, one in named.items() if one.operation == "modrdn"}
+        renamed = {key: name for key, name in renamed.items() if self.contents.keeps(server, key)}
+        bearing = self.live({*renamed.values()}) if renamed else set()
+        renamed = {key: name for key, name in renamed.items() if name not in bearing}
+        found: set[str] = set()
+        for replica in self.contents.alike.replicas if renamed and self.contents.unequal.whole else ():
+            other = replica.server
+            if other == server or other not in self.contents.exports:
+                continue
+            for key in self._ran_on(replica, {*renamed} - found)[0]:
+                had = self.contents.keeps(other, key) and not self._replaced_since(replica, key)
+                if had and self._alike_but_for_later(server, other, key):
+                    found.add(key)
+        return found
+
+    def _alike_but_for_later(self, server: str, other: str, key: str) -> bool:
+        """True if all entries are the same on two servers, but for what was made or removed later than a change."""
+        left_out, change_of = self.contents.left_out[server] | self.contents.left_out[other], self._system.change_of
+        for held in self.contents.held.values():
+            one, two = held[server], held[other]
+            living = [there for there in (one, two) if there.status == LIVE]
+            if not living or all(there.made() and change_of(min(there.made())) > key for there in living):
+                continue
+            if len(living) == 1 or name_of(one.target) != name_of(two.target):
+                return False
+            for here, there in ((one, two), (two, one)):
+                if any(change_of(mark) <= key for mark in _apart_since(here, there, left_out)):
+                    return False
+        return True
+
     def written_since(self, server: str, modified: Mapping[str, str]) -> set[str]:
         """Those of some modifications (change -> name of its entry) behind which the entry shows values replaced or removed.
 
@@ -383,3 +423,10 @@ def _in_good_order(starts: list[datetime], stops: list[datetime]) -> datetime:
         if not any(before < at < start for at in stops):
             return start
     return starts[0]
+
+
+def _apart_since(one: Held, other: Held, left_out: frozenset[str]) -> Iterator[str]:
+    """Of each value that only one of two entries has: what made it, or took it from the other later; empty: nothing tells."""
+    for name, values in one.present.items():
+        for value in values.keys() - other.present.get(name, {}).keys() if plain_name(name) not in left_out else ():
+            yield max(values[value] or "", other.removed.get(name, {}).get(value, ""), other.cleared.get(name, ""))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from workbench.diagnosing.cleaned_away import claims_nothing_of_cleaned, forgot, had_before
+from workbench.diagnosing.cleaned_away import claims_nothing_of_cleaned, forgot, had_before, taken_before
 from workbench.diagnosing.closed_ways import runs
 from workbench.diagnosing.data_sources import JudgedServer
 from workbench.diagnosing.dropping import dropping, remembers, told_of_dropping
@@ -118,8 +118,8 @@ class Waiting:
         told = server.proofs.exported.get(origin, "")
         top = max(seen, server.replica.later.get(origin, ""), told)
         low = self._pair(top)
-        if not top and (cleaned := forgot(server.proofs, origin)):
-            low = self._end_of(cleaned)
+        if not top:
+            low = self._forgotten(server, origin) or low
         high = max(low, self._waits_below(server, origin))
         own, mine = self._is_own(server, origin), self._shown_above(server, origin, Span(low, high))
         kept = self._kept(server, origin)
@@ -199,14 +199,21 @@ class Waiting:
         """Behind all that was made until then; what its position tells is the second in which it was made."""
         return self.system.instant(moment + _SECOND), -1
 
+    def _forgotten(self, server: Holder, origin: str) -> Pair | None:
+        """Up to where a server waits for nothing of an origin that it cleaned; None: it waits for all that it does not have."""
+        if cleaned := forgot(server.proofs, origin):
+            return self._end_of(cleaned)
+        taken = taken_before(server.proofs, origin)
+        return self._pair(taken) if taken else None
+
     def cleaned_before(self, server: Holder, origin: str) -> tuple[str, str, int] | None:
         """First, last and number of the changes of an origin that the server cleaned away, and is not shown to have had."""
-        if not self.is_claimed(origin) or not (cleaned := forgot(server.proofs, origin)):
+        if not self.is_claimed(origin) or not (end := self._forgotten(server, origin)):
             return None
-        span = Span(LOWEST, self._end_of(cleaned))
+        span = Span(LOWEST, end)
         claimed = sorted(key for key in self._only_claimed(origin, "") if self._pair(key) <= span.high)
         known = union([*self.known.chunks(origin, span), of_keys(self.system, claimed, self._numbers)])
-        lacking = known[~had_before(server.proofs, known)] if len(known) else known
+        lacking = known[~had_before(server.proofs, known)].minus(self._kept(server, origin)) if len(known) else known
         ends = [*lacking[:1].keys(self.system, self.known.names), *lacking[-1:].keys(self.system, self.known.names)]
         return (ends[0], ends[-1], len(lacking)) if ends else None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.misnamed_links import meant_for
 from workbench.model import Finding, step
 from workbench.systems.ds389.logged.agreement_addresses import address_words, host_damaged
 from workbench.systems.ds389.logged.closed_links import agreement_shown
@@ -68,20 +68,8 @@ def led_elsewhere(situation: Situation) -> Iterator[Finding]:
     """
     shown = situation.topology
     for link in shown.links:
-        mine = [
-            other
-            for other in shown.links
-            if (other.supplier, other.suffix) == (link.supplier, link.suffix) and other is not link
-        ]
-        running = {other.consumer for other in mine if other.enabled is not False}
-        if link.consumer is None or link.enabled is False or link.consumer in running:
-            continue  # of two that lead to one server LINKS_TO_ONE_SERVER tells
-        servers = {one.server for one in shown.replicas if one.suffix == link.suffix} - {link.supplier}
-        named = [server for server in sorted(servers) if _names(link.name, server)]
-        if len(named) != 1 or named[0] == link.consumer or _names(link.name, link.consumer, loosely=True):
-            continue
-        (meant,) = named
-        if any(meant in (one.consumer, one.failure and one.failure.means) for one in mine):
+        meant = meant_for(shown, link) if link.enabled is not False else None
+        if meant is None:
             continue
         row = situation.statuses().get((link.supplier, link.suffix, link.name), {})
         alike = sorted(
@@ -110,13 +98,6 @@ def led_elsewhere(situation: Situation) -> Iterator[Finding]:
                 _address(situation, link.supplier, link.suffix, link.name, meant, f"its name says {meant}", "rename"),
             ),
         )
-
-
-def _names(name: str, server: str, loosely: bool = False) -> bool:
-    """True if a server stands in the name of an agreement as a whole word; `loosely`: also west1 as west-1."""
-    word = r"[^0-9A-Za-z]*".join(re.findall("[0-9A-Za-z]", server)) if loosely else re.escape(server)
-    found = rf"(?:^|[^0-9A-Za-z]){word}(?:$|[^0-9A-Za-z])"
-    return re.search(found, name, re.IGNORECASE) is not None
 
 
 def _server_of(situation: Situation, suffix: str | None, origin: str | None) -> str | None:

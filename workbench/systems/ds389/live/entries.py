@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from workbench.model import Problem
-from workbench.systems.ds389.csn import csn_or_none, origin_of
+from workbench.systems.ds389.csn import change_of, csn_or_none, origin_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.live.connection import BELOW, Connection
 from workbench.systems.ds389.native import Record, add
@@ -16,6 +16,7 @@ Values = dict[str, list[bytes]]
 
 _STATE = re.compile(rb"[^:;]+(?:;[^:;]+)*")
 _CSN = re.compile(r"[a-z]{2}csn-([0-9a-f]{20})")
+_REPLACING = re.compile(r"adcsn-([0-9a-f]{20})")
 NOT_BY_USERS = BY_SERVER | {MEMBER_OF}
 """What is no value of a user, unless somebody says that it is."""
 
@@ -43,16 +44,19 @@ def differing(entry: Entry, planned: Mapping[str, Iterable[str]]) -> list[str]:
     return sorted(name for name, values in wanted.items() if name not in LOGINS and there.get(name, []) != values)
 
 
-def written_by(connection: Connection, dn: str, rid: str) -> dict[str, str]:
-    """Attribute in lower case -> the last change of this replica ID that wrote it, as the state of the entry tells."""
+def replaced_by(connection: Connection, dn: str, rid: str) -> dict[str, str]:
+    """Attribute in lower case -> the last change of this replica ID that replaced all of its values, as the state tells.
+
+    A change that adds or renames marks only the value that it makes (`vucsn`); one that replaces marks the attribute (`adcsn`).
+    """
     return {
-        name: max(mine)
-        for name, some in changes_of(connection, dn).items()
-        if (mine := [csn for csn in some if origin_of(csn) == rid])
+        name: max(map(change_of, replacing))
+        for name, found in changes_of(connection, dn, _REPLACING).items()
+        if (replacing := [csn for csn in found if origin_of(csn) == rid])
     }
 
 
-def changes_of(connection: Connection, dn: str) -> dict[str, set[str]]:
+def changes_of(connection: Connection, dn: str, marks: re.Pattern[str] = _CSN) -> dict[str, set[str]]:
     """Attribute in lower case -> the changes that made its values what they are, as the state of the entry tells."""
     found = connection.search(dn, attributes=("nscpEntryWSI",), absent=True)
     if found and not found[0].texts("nscpEntryWSI"):
@@ -62,7 +66,7 @@ def changes_of(connection: Connection, dn: str) -> dict[str, set[str]]:
     for text in found[0].texts("nscpEntryWSI") if found else ():
         state = _STATE.match(text.encode())
         name = text.partition(":")[0].split(";", 1)[0].lower()
-        for csn in _CSN.findall(state[0].decode(errors="replace") if state else ""):
+        for csn in marks.findall(state[0].decode(errors="replace") if state else ""):
             if known := csn_or_none(csn):
                 wrote.setdefault(name, set()).add(known)
     return wrote

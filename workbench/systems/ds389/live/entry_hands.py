@@ -19,9 +19,9 @@ from workbench.systems.ds389.live.entries import (
     changes_of,
     differing,
     entry_of,
+    replaced_by,
     tombstone_of,
     values_of,
-    written_by,
 )
 from workbench.systems.ds389.native import delete
 
@@ -48,15 +48,16 @@ class Rewrite:
         return {"own": last_own(servers, step)}
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
-        """True if every one of the attributes was written by a later change of this server.
+        """True if all values of every one of the attributes were replaced by a later change of this server.
 
-        Emptying what is empty leaves no mark on the attribute: then that of the whole entry tells.
+        A step of one change has a number of its own behind that of the change: it is no later change. Emptying what is empty
+        leaves no mark on the attribute: then that of the whole entry tells.
         """
         rid = servers.origin(step.suffix, step.on) or ""
         filled = [name for name in _names(step) if step.details["values"].get(name) != []]
         with servers.connected(step.on) as server:
-            written = written_by(server, step.details["dn"], rid)
-        return all(written.get(_base(name), "") > memo["own"] for name in filled or [_MODIFIED])
+            replaced = replaced_by(server, step.details["dn"], rid)
+        return all(replaced.get(_base(name), "") > change_of(memo["own"]) for name in filled or [_MODIFIED])
 
     def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
         """Of what the plan does not show, the values are read here, sent, and kept nowhere."""

@@ -14,6 +14,7 @@ from workbench.diagnosing.arriving import (
 )
 from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
 from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
+from workbench.diagnosing.misnamed_links import meant_for
 from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, refusing_all, stopped_links, stopped_servers, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.mending import LogModel, achieved
@@ -167,6 +168,11 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
             new = ", which is new once the steps before have filled it" if supplier.source else ""
             found[link.name] = f"{says}its changelog{f' ({codes[0]})' if codes else new}"
     for link in links:
+        if meant := meant_for(view.situation.topology, link):
+            found[link.name] = (
+                f"the name of {link.name} says {meant}, and its address is that of {link.consumer}: what LINK_DISABLED says on "
+                "it comes first"
+            )
         login = view.situation.statuses().get((link.supplier, link.suffix, link.name), {}).get("login") or ""
         if why := locked_login(view, link.consumer or "", login):
             found[link.name] = why
