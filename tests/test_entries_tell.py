@@ -229,8 +229,8 @@ def test_nothing_is_promised_of_a_link_that_passes_over_what_no_log_has(tmp_path
     found = diagnose(case_of(tmp_path, files))["findings"]
     (waits,) = (one for one in found if one["code"] == "PENDING_CHANGES")
     first, second = waits["fix"]
-    assert first["repair"].startswith("save what 1 change") and second["repair"] == "do what LINK_FAILING says on to-s1"
-    assert second["why"] == "what a log has of them arrives as soon as it runs"
+    assert first["repair"].startswith("save what 1 change") and second["repair"] == "do what REINIT_REQUIRED says of s1"
+    assert "nobody would send them now" in waits["summary"]  # also once the password is right: the record is not there
 
 
 def test_of_an_entry_that_is_there_only_the_value_is_lacking(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
         f"no log has {it}: a session would pass over {it}, and {they} would be missing for good",
         f"make no new agreement towards {row['server']} before that",
     )
-    if row["available"] and (failing or _bringing(situation, row)):
+    stuck = (row["server"], row["suffix"]) in situation.once(to_be_filled)
+    if row["available"] and (failing or stuck or _bringing(situation, row)):
         return saved, _way(situation, row, failing, "what a log has of them arrives")
     return (saved,)
 
