@@ -93,7 +93,9 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
         f"no log has {it}: a session would pass over {it}, and {they} would be missing for good",
         f"make no new agreement towards {row['server']} before that",
     )
-    stuck = (row["server"], row["suffix"]) in situation.once(to_be_filled)
+    about = row["server"], row["suffix"]
+    linked = any(one["link"] and (one["consumer"], one["suffix"]) == about for one in situation.pairs)
+    stuck = linked and about in situation.once(to_be_filled)
     if row["available"] and (failing or stuck or _bringing(situation, row)):
         return saved, _way(situation, row, failing, "what a log has of them arrives")
     return (saved,)
