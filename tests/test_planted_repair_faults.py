@@ -21,6 +21,7 @@ from test_mending import shown_world
 from workbench.diagnosing.diagnosis import situation_of
 
 MENDING, REHEARSAL, PLANNING = "workbench.rules.mending", "workbench.repairs.rehearsal", "workbench.repairs.planning"
+OUTCOMES = "workbench.repairs.outcomes"
 
 FAULTS = [
     # the model
@@ -128,13 +129,17 @@ FAULTS = [
         "only the proven",
     ),
     Fault(PLANNING, "                tried[place][0].way not in self.ways,\n", "", "a way that was asked for"),
-    Fault(PLANNING, "                -tried[place][3].restored,\n", "", "what restores most"),
+    Fault(
+        PLANNING, "                -self._restores(view.model, need, tried[place][1], tried[place][3]),\n",
+        "",
+        "what restores most",
+    ),
     Fault(PLANNING, "                bool(tried[place][0].costs),\n", "", "what costs nothing"),
-    Fault(PLANNING, "    if thrown:", "    if False:", "thrown away unsaved"),
-    Fault(PLANNING, "    elif result.unsaid:", "    elif False:", "missing afterwards"),
-    Fault(PLANNING, "    elif need.lacks and left == need.lacks:", "    elif False:", "nothing arrives"),
-    Fault(PLANNING, "    elif left & result.left:", "    elif False:", "stays missing"),
-    Fault(PLANNING, "elif not draft.refused and (worse :=", "elif False and (worse :=", "every order of sessions"),
+    Fault(OUTCOMES, "    if thrown:", "    if False:", "thrown away unsaved"),
+    Fault(OUTCOMES, "    elif result.unsaid:", "    elif False:", "missing afterwards"),
+    Fault(OUTCOMES, "    elif need.lacks and left == need.lacks:", "    elif False:", "nothing arrives"),
+    Fault(OUTCOMES, "    elif left & result.left:", "    elif False:", "stays missing"),
+    Fault(OUTCOMES, "elif not draft.refused and (worse :=", "elif False and (worse :=", "every order of sessions"),
     Fault(PLANNING, "changes_by_origin(model, whole.restored,", "changes_by_origin(model, model.pending(),", "the promise"),
     Fault(PLANNING, "                self.unmended += 1\n", "", "what is left"),
     Fault(
@@ -179,6 +184,7 @@ def check_plans(modules: dict[str, ModuleType]) -> None:
 CAUGHT_BY: dict[str, list[Check]] = {
     MENDING: [check_model, check_plans],
     REHEARSAL: [check_filling, check_plans],
+    OUTCOMES: [check_plans],
     PLANNING: [check_plans],
 }
 

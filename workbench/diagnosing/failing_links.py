@@ -366,11 +366,11 @@ def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[R
     return bool(waits) and waits <= behind
 
 
-def waits_behind(situation: Situation, row: Row) -> list[str]:
+def waits_behind(situation: Situation, row: Row, to_be_filled: bool) -> list[str]:
     """The links that fail and are a finding, to the server of a row of `pending`: for a sentence about what it waits for.
 
-    Not one that fails for something else and has no record for a session to begin at: once it runs, nothing comes over it. Nor
-    any link that has nothing of the origin, where others that have it have no such record.
+    Of a server that has to be filled, not one that fails for something else and has no record for a session to begin at: once
+    it runs, nothing comes over it. Nor any link that has nothing of the origin, where others that have it have no such record.
     """
     server, suffix = row["server"], row["suffix"]
     mine = [one for one in situation.pairs if (one["consumer"], one["suffix"]) == (server, suffix)]
@@ -380,9 +380,14 @@ def waits_behind(situation: Situation, row: Row) -> list[str]:
         link
         for link in situation.topology.links
         if link.blocked and link.suffix == suffix and server in (link.consumer, link.failure and link.failure.means)
-        if not (link.failure and link.failure.reason != ANCHOR_LOST and begins_nowhere(_pair(situation, link)))
+        if not (
+            link.failure
+            and link.failure.reason != ANCHOR_LOST
+            and to_be_filled
+            and begins_nowhere(_pair(situation, link))
+        )
     ]
-    if any(begins_nowhere(one) and one["link"] for one in mine):
+    if to_be_filled and any(begins_nowhere(one) and one["link"] for one in mine):
         pairs = [_pair(situation, link) for link in failing]
         if all(pair and not has_some(pair, row["origin"]) for pair in pairs):
             return []

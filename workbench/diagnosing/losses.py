@@ -40,6 +40,7 @@ from workbench.diagnosing.shown_by_entries import (
     shown_by,
     supplied_by_none,
 )
+from workbench.diagnosing.stuck_servers import to_be_filled
 from workbench.diagnosing.thrown_away import is_thrown_away, kept_by_entries, named_in
 from workbench.diagnosing.waiting_fixes import mend_first, no_way_now
 from workbench.diagnosing.without_way import unlinked, without_way
@@ -457,7 +458,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         coming = not dropped and (row["suppliers"] or row.get("through") or queued)
         apart = "" if coming else without_way(situation, row)
         unfed = bool(apart) and unlinked(situation, row)
-        failing = () if coming else waits_behind(situation, row)
+        stuck = (row["server"], row["suffix"]) in situation.once(to_be_filled)
+        failing = () if coming else waits_behind(situation, row, stuck)
         who = (
             how_queued(row)
             if queued
