@@ -428,6 +428,7 @@ def test_rows_come_from_an_exported_log_as_well(tmp_path: Path) -> None:
 def test_what_is_only_behind_is_applied_when_no_applier_is_known(tmp_path: Path) -> None:
     made = plan(case_of(tmp_path, streams(5, 6)))
     assert [one["position"] for one in made.steps[0].details["transactions"]] == ["5", "6"]
+    assert "it applies them once more and stops at a row that is there" in made.steps[0].risk
 
 
 def test_what_only_the_replica_has_is_not_thrown_away(tmp_path: Path) -> None:

@@ -260,6 +260,8 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         f" and {len(wanted) - 20:,} more" if len(wanted) > 20 else ""
     )
     says = f"{server} gets {len(wanted):,} transactions of origin {origin}, in the order of commits: {numbers}"
+    still_to_come = {show(lack.position) for lack in streams.differences[server, origin].difference.behind}
+    behind = [change.position for change in wanted if change.position in still_to_come]
     if void:
         told = ", ".join(f"{position} ({outcome.replace('_', ' ')})" for position, outcome in void.items())
         says += f"; what it has of {told} is discarded, as at the source"
@@ -274,7 +276,8 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         expects=f"{server} notes all of them in replication_workbench.applied, each written together with its rows",
         risk="a row that is not as it has to be stops it before its transaction, and nothing of that one is done. Of an update "
         "whose rows changed other columns than its header lists, but as many and of the same types, no reader can tell"
-        + (f". The log of {server} does not prove the arrival of {counted(unknown, 'transaction')}" if unknown else ""),
+        + (f". The log of {server} does not prove the arrival of {counted(unknown, 'transaction')}" if unknown else "")
+        + (_applied_twice(server, behind) if behind else ""),
         cannot_undo="the stream has no rows as they were before: take a copy of the tables first",
         commands=(("sql", server, SENT),),
         sends=_preview(wanted, logs),
@@ -282,6 +285,16 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         effects=({"do": "give", "server": server, "lots": [one.lot for one in wanted]},),
         details={"transactions": [one.details() for one in wanted], "discard": void},
         assumes=streams.assumes(origin),
+    )
+
+
+def _applied_twice(server: str, behind: Sequence[str]) -> str:
+    """What the own applier of a server does with transactions that it has yet to come to."""
+    them, those = ("it", "1 transaction") if len(behind) == 1 else ("them", f"{len(behind):,} transactions")
+    return (
+        f". The applier of {server} has {those} still before it (from {behind[0]} on), and does not know what was done here: "
+        f"started as it stands, it applies {them} once more and stops at a row that is there. If it can be started, start it "
+        f"instead of this step; else tell it first to go on behind {behind[-1]}"
     )
 
 
