@@ -23,12 +23,12 @@ def tree(*nodes: Made, awaited: Sequence[str] = (), **tunables: str) -> Files:
     return lambda folder: written(folder, nodes, awaited, **tunables)
 
 
-def of_2023(*nodes: Made) -> Files:
+def of_2023(*nodes: Made, **tunables: str) -> Files:
     """The same of the version that refuses when too many nodes wait."""
 
     def write(folder: Path) -> None:
         more = {"physrep_register_interval": "600", "physrep_max_pending_replicants": "10"}
-        table = written(folder, nodes, **more) / "nodes" / "tunables.tsv"
+        table = written(folder, nodes, **more, **tunables) / "nodes" / "tunables.tsv"
         lines = table.read_text().splitlines(keepends=True)
         table.write_text("".join(line for line in lines if "physrep_reconnect_interval" not in line))
 
@@ -96,6 +96,12 @@ INCIDENTS: dict[str, Files] = {
         Made("A@a1", at=(4, 500), first=4, source="S@s2", age=300),
     ),
     # --- who holds log files
+    "row_spelled_as_its_version_asks": of_2023(
+        Made("S@s1", first=4),
+        Made("A@a1", at=(5, 500), first=4, source="S@s1", age=90_000, answers=False, state="ACTIVE"),
+        Made("A@a2", source="S@s1"),
+        **HOLDS,
+    ),
     "two_hold_log_files": tree(
         Made("S@s1", first=4),
         Made("A@a1", source="S@s1", first=4),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
 from workbench.systems.comdb2.detectors.shown import each, some, tiers_of
+from workbench.systems.comdb2.rules import V2023
 from workbench.systems.comdb2.sql import set_state
 from workbench.systems.comdb2.tiering import named_in_file
 
@@ -201,6 +202,9 @@ def _spelled(tiers: Tiers) -> Iterator[Finding]:
                 step(
                     f"in the registry's database: {set_state(node, meant)}",
                     "a row that was written by hand as `inactive` does not take the node out",
+                    f"not before {node} is up to date: this version keeps log files only for rows that say {state}"
+                    if state == tiers.told.rules.holding
+                    else None,
                 ),
             ),
         )
@@ -271,12 +275,12 @@ def _versions(tiers: Tiers) -> Iterator[Finding]:
             ),
         )
     if "2023" in told:
+        holding = V2023.holding or ""
         yield Finding(
             "UNSAFE_SETTING",
             "warning",
             f"{some(told['2023'])} delete log files although replicants need them: this version asks for the "
-            "state ACTIVE, and the rows say "
-            "Active"
+            f"state {holding}, and {_rows_say(tiers, holding)}"
             + (
                 ""
                 if all(map(tiers.told.local, tiers.sources))
@@ -291,6 +295,12 @@ def _versions(tiers: Tiers) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _rows_say(tiers: Tiers, holding: str) -> str:
+    """What the rows of nodes say in place of the state that holds log files, in words."""
+    spelled = [name for name, row in sorted(tiers.seen.nodes.items()) if row["state"] == holding]
+    return f"the rows say Active, but for {some(spelled)}" if spelled else "the rows say Active"
 
 
 NEEDED = ("nonames", "elect_highest_committed_gen")
