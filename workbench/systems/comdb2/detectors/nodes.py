@@ -123,18 +123,35 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
         if state != STOPPED:
             offer = tiers.offer(name)
             offered = [one.name for one in offer.union] if offer else []
+            unknown = _names_no_host(tiers, name)
             why = (
                 f"it would be offered {some(offered)}{_which_serve(tiers, name, offered)}"
+                + (
+                    f", if {unknown} is the name of the cluster or tier: no row is of a host of that name"
+                    if unknown
+                    else ""
+                )
                 if offered
                 else _why_none(tiers, name)
             )
             fix = [
+                *(
+                    [
+                        step(
+                            f"see whether {unknown}, which replicate_from of {name} names, is the cluster or tier of its source; "
+                            "if it is a host, name the cluster, the tier, or a host that has a row, and restart the node",
+                            "the registry begins at the hosts that a node names: of a host without a row it offers nothing",
+                        )
+                    ]
+                    if unknown and offered
+                    else []
+                ),
                 step(
                     "see below who has the file that it needs (LOG_GAP)"
                     if state == GAPPED
                     else "look at what its log says of candidates",
                     "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one",
-                )
+                ),
             ]
         yield Finding(
             "REPLICANT_INACTIVE",
@@ -178,6 +195,13 @@ def set_aside(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _names_no_host(tiers: Tiers, name: str) -> str:
+    """The names that a node follows, if no row is of any of them: then they stand for all hosts, or for none."""
+    source, hosts = tiers.told.sources.get(name, (None, ()))
+    known = {other.partition("@")[2] for other in tiers.seen.nodes if other.startswith(f"{source}@")}
+    return some(list(hosts)) if hosts and not known.intersection(hosts) else ""
 
 
 def _which_serve(tiers: Tiers, name: str, offered: list[str]) -> str:
