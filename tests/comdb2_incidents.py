@@ -36,6 +36,19 @@ def of_2023(*nodes: Made, **tunables: str) -> Files:
     return write
 
 
+def naming(host: str, name: str, write: Files) -> Files:
+    """The same, where a node was told to follow that host of the source."""
+
+    def with_it(folder: Path) -> None:
+        write(folder)
+        database, _, at = name.partition("@")
+        told = {"physrep_source_dbname": "S", "physrep_source_host": host}
+        with (folder / "nodes" / "tunables.tsv").open("a") as table:
+            table.writelines(f"{database}\t{at}\t{key}\t{value}\n" for key, value in told.items())
+
+    return with_it
+
+
 COMMIT, CHANGE = 2151, 44
 Line = tuple[str, bytes]
 """The place of a record, and the line of a dump."""
@@ -94,6 +107,9 @@ INCIDENTS: dict[str, Files] = {
         SOURCE,
         Made("S@s2", at=(9, 900), first=4, answers=False, age=500),
         Made("A@a1", at=(4, 500), first=4, source="S@s2", age=300),
+    ),
+    "names_a_host_without_a_row": naming(
+        "s9", "A@a2", tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), state="Pending"))
     ),
     # --- who holds log files
     "row_spelled_as_its_version_asks": of_2023(
