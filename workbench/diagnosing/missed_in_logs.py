@@ -48,7 +48,7 @@ def missed_of_stream(
             "",
         )
     of_tables = [f"{row['position']}: {row['operation']}" for row in rows if row["operation"] and _of_no_rows(row)]
-    beware = "rows that were changed since may stand otherwise there: compare them before"
+    beware = "rows that were changed since may stand otherwise there: `workbench plan` tells whether they were"
     if of_tables:
         more = f" and {len(of_tables) - 3:,} more" if len(of_tables) > 3 else ""
         beware = f"of these some change tables or schemas as a whole ({', '.join(of_tables[:3])}{more}): applied late, they undo "
@@ -56,7 +56,8 @@ def missed_of_stream(
     instead = "" if own else f", or {refill} {server} from there"
     return (
         goes_on,
-        f"apply them whole on {server} from the log of {where}, in the order of commits{instead}",
+        f"apply them whole on {server} from the log of {where}, in the order of commits, if `workbench plan` finds nothing "
+        f"against it{instead}",
         "nothing will ever send them: a replica asks for what follows the last transaction that it has",
         beware,
     )
