@@ -458,3 +458,33 @@ def test_own_changes_that_are_younger_than_the_files_are_not_called_on_their_way
         "A would send them; B made them after its files were written, or was restored and refuses them"
     )
     assert waits["fix"][0]["repair"] == "collect B once more"
+
+
+def test_an_old_value_is_not_written_again_where_a_newer_one_waits(tmp_path: Path) -> None:
+    """B shows the value that C missed, and both wait for a later one of A: written once more on B it would win over that."""
+    old = {**BASE, 1: Entry((0, "a"), {"mail": (100, "b")}), 2: Entry((0, "a"), {"mail": (99, "b")})}
+    for name, newer in {"change": Entry((0, "a"), {"mail": (150, "a")}), "deletion": Entry(gone=(150, "a"))}.items():
+        folder = collected(
+            tmp_path / name,
+            backup("a", 200, [*RUV, (150, "a")], {**BASE, 1: newer, 2: old[2]}),
+            backup("b", 200, RUV, old),
+            backup("c", 200, RUV, {**BASE, 2: old[2]}),
+        )
+        found = of(folder, case=tmp_path / f"{name}-case")
+        (one,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
+        (fix,) = one["fix"]
+        assert fix["repair"] == (
+            "write nothing of mail of entry0001 again: A has what replaces it; wait until it has come to C and B"
+        )
+        assert "B shows is an old one" in fix["caution"]
+    # What nothing replaces is written again, after that.
+    folder = collected(
+        tmp_path / "two",
+        backup("a", 200, [*RUV, (150, "a")], {**BASE, 1: Entry((0, "a"), {"mail": (150, "a")}), 2: old[2]}),
+        backup("b", 200, RUV, old),
+        backup("c", 200, RUV, BASE),
+    )
+    found = of(folder, case=tmp_path / "two-case")
+    (one,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
+    assert [fix["repair"].split(" of ")[0] for fix in one["fix"]] == ["write nothing", "write the present values"]
+    assert "stands in the place of 1 change:" in one["fix"][0]["why"]
