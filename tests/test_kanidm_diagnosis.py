@@ -488,3 +488,34 @@ def test_an_old_value_is_not_written_again_where_a_newer_one_waits(tmp_path: Pat
     (one,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
     assert [fix["repair"].split(" of ")[0] for fix in one["fix"]] == ["write nothing", "write the present values"]
     assert "stands in the place of 1 change:" in one["fix"][0]["why"]
+
+
+def test_servers_of_different_versions_send_each_other_nothing_until_all_are_of_one(tmp_path: Path) -> None:
+    """B is of an older version than A: what A sends is refused there, and what D of the version of B sends is not."""
+    new = {**BASE, 3: Entry((0, "a"), {"mail": (150, "a")})}
+    ahead = backup("a", 200, [*RUV, (150, "a")], new)
+    old = {**backup("b", 200, RUV, BASE), "version": "1.9"}
+    found = of(collected(tmp_path / "in", ahead, old), case=tmp_path / "case")
+    assert found["missing"] == found["stranded"] == []
+    (row,) = found["pending"]
+    assert (row["server"], row["count"], row["suppliers"], row["through"]) == ("B", 1, [], [])
+    assert pair(found, "A", "B")["delivers"] is False and decision_words(pair(found, "A", "B")) == "REFUSED"
+    (one,) = (one for one in found["findings"] if one["code"] == "VERSIONS_DIFFER")
+    said = "servers are of versions 1.9 (B) and 1.10 (A): nothing goes between"
+    assert one["server"] == "B" and one["summary"].startswith(said) and one["root"].startswith(said)
+    assert one["fix"][0]["repair"] == "bring B to version 1.10", "1.9 is before 1.10"
+    (one,) = (one for one in found["findings"] if one["code"] == "PENDING_CHANGES")
+    assert "no session delivers it while A and B are of different versions" in one["summary"]
+    assert one["fix"][0]["repair"].startswith("do what VERSIONS_DIFFER says")
+
+    third = {**backup("d", 200, [*RUV, (150, "a")], new), "version": "1.9"}
+    found = of(collected(tmp_path / "three", ahead, old, third), case=tmp_path / "case-3")
+    assert [one["suppliers"] for one in found["pending"]] == [["D"]]
+    same = {**old, "version": "1.10"}
+    found = of(collected(tmp_path / "same", ahead, same), case=tmp_path / "case-same")
+    assert [one["suppliers"] for one in found["pending"]] == [["A"]]
+    assert {one["code"] for one in found["findings"]} == {"PENDING_CHANGES"}
+    # With nothing to send it is told all the same.
+    still = {**backup("a", 200, RUV, BASE), "version": "1.11"}
+    found = of(collected(tmp_path / "still", still, old), case=tmp_path / "case-still")
+    assert {one["code"] for one in found["findings"]} == {"VERSIONS_DIFFER"}

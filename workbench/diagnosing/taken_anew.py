@@ -53,9 +53,9 @@ def _alone(situation: Situation, server: str, suffix: str | None) -> str:
     """What no other collected server shows of what this one does."""
     shown = situation.topology
     here = [
-        (one, states)
+        (one, file)
         for one in shown.replicas
-        if one.suffix == suffix and one.claims and (states := states_of(situation.case, shown, one))
+        if one.suffix == suffix and one.claims and (file := states_of(situation.case, shown, one))
     ]
     numbers = [number for number, (one, _) in enumerate(here) if one.server == server]
     if not numbers or len(here) < 2:
