@@ -27,8 +27,10 @@ def newer_first(
     Whoever shows a missing change does not have what replaces it: there its value is an old one.
     """
     fates = situation.verdicts.fates.get(rows[0]["suffix"], ())
+    if not fates:
+        return fix  # servers that keep logs
     after = [(row, later) for row in rows if (later := _later(situation, row, fates))]
-    if not situation.topology.pulling or not after:
+    if not after:
         return fix
     server, count, every = rows[0]["server"], len(after), [fate for _, later in after for fate in later]
     holders = sorted({name for row, _ in after for name in row["held_by"]})
