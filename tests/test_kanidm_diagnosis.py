@@ -458,3 +458,64 @@ def test_own_changes_that_are_younger_than_the_files_are_not_called_on_their_way
         "A would send them; B made them after its files were written, or was restored and refuses them"
     )
     assert waits["fix"][0]["repair"] == "collect B once more"
+
+
+def test_an_old_value_is_not_written_again_where_a_newer_one_waits(tmp_path: Path) -> None:
+    """B shows the value that C missed, and both wait for a later one of A: written once more on B it would win over that."""
+    old = {**BASE, 1: Entry((0, "a"), {"mail": (100, "b")}), 2: Entry((0, "a"), {"mail": (99, "b")})}
+    for name, newer in {"change": Entry((0, "a"), {"mail": (150, "a")}), "deletion": Entry(gone=(150, "a"))}.items():
+        folder = collected(
+            tmp_path / name,
+            backup("a", 200, [*RUV, (150, "a")], {**BASE, 1: newer, 2: old[2]}),
+            backup("b", 200, RUV, old),
+            backup("c", 200, RUV, {**BASE, 2: old[2]}),
+        )
+        found = of(folder, case=tmp_path / f"{name}-case")
+        (one,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
+        (fix,) = one["fix"]
+        assert fix["repair"] == (
+            "write nothing of mail of entry0001 again: A has what replaces it; wait until it has come to C and B"
+        )
+        assert "B shows is an old one" in fix["caution"]
+    # What nothing replaces is written again, after that.
+    folder = collected(
+        tmp_path / "two",
+        backup("a", 200, [*RUV, (150, "a")], {**BASE, 1: Entry((0, "a"), {"mail": (150, "a")}), 2: old[2]}),
+        backup("b", 200, RUV, old),
+        backup("c", 200, RUV, BASE),
+    )
+    found = of(folder, case=tmp_path / "two-case")
+    (one,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
+    assert [fix["repair"].split(" of ")[0] for fix in one["fix"]] == ["write nothing", "write the present values"]
+    assert "stands in the place of 1 change:" in one["fix"][0]["why"]
+
+
+def test_servers_of_different_versions_send_each_other_nothing_until_all_are_of_one(tmp_path: Path) -> None:
+    """B is of an older version than A: what A sends is refused there, and what D of the version of B sends is not."""
+    new = {**BASE, 3: Entry((0, "a"), {"mail": (150, "a")})}
+    ahead = backup("a", 200, [*RUV, (150, "a")], new)
+    old = {**backup("b", 200, RUV, BASE), "version": "1.9"}
+    found = of(collected(tmp_path / "in", ahead, old), case=tmp_path / "case")
+    assert found["missing"] == found["stranded"] == []
+    (row,) = found["pending"]
+    assert (row["server"], row["count"], row["suppliers"], row["through"]) == ("B", 1, [], [])
+    assert pair(found, "A", "B")["delivers"] is False and decision_words(pair(found, "A", "B")) == "REFUSED"
+    (one,) = (one for one in found["findings"] if one["code"] == "VERSIONS_DIFFER")
+    said = "servers are of versions 1.9 (B) and 1.10 (A): nothing goes between"
+    assert one["server"] == "B" and one["summary"].startswith(said) and one["root"].startswith(said)
+    assert one["fix"][0]["repair"] == "bring B to version 1.10", "1.9 is before 1.10"
+    (one,) = (one for one in found["findings"] if one["code"] == "PENDING_CHANGES")
+    assert "no session delivers it while A and B are of different versions" in one["summary"]
+    assert one["fix"][0]["repair"].startswith("do what VERSIONS_DIFFER says")
+
+    third = {**backup("d", 200, [*RUV, (150, "a")], new), "version": "1.9"}
+    found = of(collected(tmp_path / "three", ahead, old, third), case=tmp_path / "case-3")
+    assert [one["suppliers"] for one in found["pending"]] == [["D"]]
+    same = {**old, "version": "1.10"}
+    found = of(collected(tmp_path / "same", ahead, same), case=tmp_path / "case-same")
+    assert [one["suppliers"] for one in found["pending"]] == [["A"]]
+    assert {one["code"] for one in found["findings"]} == {"PENDING_CHANGES"}
+    # With nothing to send it is told all the same.
+    still = {**backup("a", 200, RUV, BASE), "version": "1.11"}
+    found = of(collected(tmp_path / "still", still, old), case=tmp_path / "case-still")
+    assert {one["code"] for one in found["findings"]} == {"VERSIONS_DIFFER"}

@@ -241,3 +241,29 @@ def test_what_nobody_pulls_is_stranded(partners: dict[str, str], stranded: int, 
     found = of(folder, case=tmp_path / "case")
     assert [row["server"] for row in found["stranded"]] == ["c"] * stranded
     assert ("STRANDED_CHANGE" in {code for code, _ in codes(found)}) == bool(stranded)
+
+
+def test_a_server_of_another_domain_that_deletes_its_data_by_itself_is_told_of(tmp_path: Path) -> None:
+    """By `automatic_refresh` it takes the data of its suppliers at its next pull: what it alone shows is named before."""
+    other = "11111111-2222-4333-8444-555555555555"
+    mine = {**BASE, 30: Entry((150, "c"), {"mail": (150, "c")})}
+    backups = {name: backup(name, 200, RUV, BASE) for name in "ab"} | {
+        "c": backup("c", 200, [*RUV, (150, "c")], mine, domain=other)
+    }
+    for sign in ("!", ""):
+        configs = {
+            "a": config("a", b="mutual-pull", c="mutual-pull"),
+            "b": config("b", a="mutual-pull", c="mutual-pull"),
+            "c": config("c", a=f"mutual-pull{sign}", b=f"mutual-pull{sign}"),
+        }
+        found = of(collected(tmp_path / f"in{sign}", configs, **backups), case=tmp_path / f"case{sign}")
+        (one,) = (one for one in found["findings"] if one["code"] == "UNRELATED_DATA")
+        assert one["server"] == "c"
+        assert ("deletes its data at its next pull, and takes those of a or b" in one["summary"]) == bool(sign)
+        assert ("deletes its data" in one["root"]) == bool(sign)
+        assert len(one["fix"]) == (2 if sign else 1)
+        if sign:
+            assert one["fix"][0]["repair"].startswith(
+                "stop c now, and set `automatic_refresh = false` on its links to a and b"
+            )
+            assert "no other collected server shows 2 changes of 1 entry of c (entry0030)" in one["fix"][0]["caution"]

@@ -455,3 +455,28 @@ def test_models_are_those_on_which_the_plan_was_proven(tmp_path: Path) -> None:
     assert isinstance(model, PullModel)
     assert {lack.server for lack in model.missing()} == {"C"} and len(model.missing()) == 3
     assert model.copy().servers["A"].holds == model.servers["A"].holds
+
+
+def test_a_refresh_that_helps_until_the_next_purge_alone_says_so(tmp_path: Path) -> None:
+    """A has purged past C; B, linked to A only, has not yet: filled from B, A can supply C until B purges."""
+    now, cut = 20 * DAY, 13 * DAY
+    new = {**BASE, 2: Entry((0, "a"), {"mail": (now - 5 * DAY, "a")})}
+    kept = [(cut + 3600, "a"), (now - 20, "a"), (cut + 3600, "b"), (now - 10, "b")]
+    early = [(cut - DAY, "a"), (cut - 10, "a"), (now - 5 * DAY, "a"), (cut - DAY, "b")]
+    behind = [(cut - DAY, "a"), (cut - 10, "a"), (cut - DAY, "b"), (cut - 10, "b"), (now - 10, "c")]
+    folder = collected(
+        tmp_path / "in",
+        backup("a", now, [*kept, (now, "a")], new),
+        backup("b", now - 10, [*kept, *early], new),
+        backup("c", now - 10, behind, {**BASE, 4: Entry((0, "a"), {"mail": (now - 10, "c")})}),
+    )
+    for name, partners in (("a", "bc"), ("b", "a"), ("c", "a")):
+        text = f'[replication]\norigin = "repl://{name}.test:8444"\n'
+        for one in partners:
+            text += f'[replication."repl://{one}.test:8444"]\ntype = "mutual-pull"\npartner_cert = "x"\n'
+        (folder / f"{name.upper()}.server.toml").write_text(text)
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    (step,) = (one for one in plan(case).steps if one.key.endswith("refresh-A-from-B"))
+    assert "B can supply C only until its next purge" in step.risk
+    assert "links between B and C in both server.toml, before that purge, delete nothing" in step.risk

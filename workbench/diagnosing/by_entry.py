@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.causes import STATES_UNTOLD
-from workbench.diagnosing.pull_outcomes import PullOutcomes
+from workbench.diagnosing.pull_outcomes import PullOutcomes, of_other_version
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.diagnosing.waiting import who_would_send
 from workbench.engine.rows import rows_where
@@ -35,7 +35,7 @@ from workbench.engine.states import (
 from workbench.engine.states_lacked import Claimant, Sums, add_to, summed
 from workbench.fleet.topology import Replica, Topology
 from workbench.model import Problem
-from workbench.rules.entries import MAY_TURN_DOWN, NO_ENTRIES, Answer, Peer, Ranges
+from workbench.rules.entries import MAY_TURN_DOWN, NO_ENTRIES, OTHER_VERSION, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, SAYS, UNKNOWN, Verdict
 from workbench.systems import format_with
 
@@ -81,6 +81,11 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         # Words differ from rule set to rule set; what is sent is what counts.
         differ = {name: one for name, one in answers.items() if one.owed != row["owed"]}
         row["others"] = {name: _told(shown, one) for name, one in differ.items()}
+        versions = version_of(case, shown, supplier), version_of(case, shown, consumer)
+        if row["delivers"] and None not in versions and versions[0] != versions[1]:
+            says = f"they are of versions {versions[0]} and {versions[1]}: the consumer refuses what is sent"
+            row["delivers"] = False
+            row["reasons"] = [*row["reasons"], {"rule": OTHER_VERSION, "says": says, "values": {}}]
         rows.append(row)
     _count(case, shown, rows)
     return rows
@@ -90,6 +95,12 @@ def is_shared(shown: Topology, replica: Replica) -> bool:
     """True if another server makes changes as the same origin."""
     mine = (replica.suffix, replica.origin)
     return replica.origin is not None and sum((one.suffix, one.origin) == mine for one in shown.replicas) > 1
+
+
+def version_of(case: Case, shown: Topology, replica: Replica) -> str | None:
+    """The series of the software of a server, as the file of its vector tells it: 1.10; None: it does not."""
+    told = (one.facts.get("version") for one in _inputs(case, shown, replica) if one.file == replica.told_in)
+    return next((".".join(one.split(".")[:2]) for one in told if isinstance(one, str)), None)
 
 
 def now_at(case: Case, shown: Topology, replica: Replica) -> int:
@@ -363,7 +374,8 @@ class _Compared:
         self.replicas = [one for one in shown.replicas if one.suffix == suffix and one.claims]
         self.pending, self.untold = _Spans(), {why: _Spans() for why in (*WHYS, OF_TWO) if why}
         self.now = {one.server: now_at(case, shown, one) for one in self.replicas}
-        self.outcomes = PullOutcomes(shown, self.replicas, self.now, self.pairs)
+        # What waits for servers of another version comes once they are upgraded: it is stranded nowhere.
+        self.outcomes = PullOutcomes(shown, self.replicas, self.now, self.pairs, upgraded=True)
 
     def judge(self) -> None:
         """Everything about the suffix."""
@@ -453,7 +465,8 @@ class _Compared:
                 waits, doubted = waits[~own], held.together(doubted, waits[own])
             self.pending.add(replica.server, held, waits)
             lacking.append(Lacking(lacked[lacked.why == 0], waits, doubted))
-            delivers = any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server)
+            fed = (row for row in self.pairs if row["supplier"] == replica.server)
+            delivers = any(row["delivers"] or of_other_version(row) for row in fed)
             if not (delivers and self._may_be_asked(replica.server)):
                 others = {at: ranges for at, ranges in enumerate(seen) if at != number}
                 self._stranded(servers, held, replica, held.only_at(number, others))

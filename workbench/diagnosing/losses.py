@@ -32,6 +32,7 @@ from workbench.diagnosing.repair_sources import (
     whole_of,
 )
 from workbench.diagnosing.replaced_data import replaced_after
+from workbench.diagnosing.replaced_since import newer_first
 from workbench.diagnosing.restart_order import read_first
 from workbench.diagnosing.resting import how_it_rests, rest_step
 from workbench.diagnosing.shown_by_entries import (
@@ -320,20 +321,21 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
         lacked = [row["position"] for row in rows if row["cause"] in (None, "CHANGELOG_RECREATED")]
         replaced = replaced_after(situation, server, key[1], lacked, whole=False)
+        fix = (
+            *alike_first(situation, server, key[1]),
+            *clients_first(situation, server, key[1]),
+            *((of_before,) if (of_before := _of_before(situation, rows)) and of_before["repair"] != mend else ()),
+            *(source_first(situation, where, key[1], server) if held else ()),
+            *(fed_alone_first(situation, server, key[1]) if held else ()),
+            step(mend, never, "; ".join(filter(None, (by_hand, beware)))),
+        )
         yield Finding(
             "MISSED_CHANGE",
             "error",
             f"{server} missed {counted(len(rows))} of origin {origin}, {ends(first, end)}, and {what}{why}"
             f"{f'; {replaced} (its errors log says so)' if replaced else ''}{cut}",
             **_of_changes(key, rows),
-            fix=(
-                *alike_first(situation, server, key[1]),
-                *clients_first(situation, server, key[1]),
-                *((of_before,) if (of_before := _of_before(situation, rows)) and of_before["repair"] != mend else ()),
-                *(source_first(situation, where, key[1], server) if held else ()),
-                *(fed_alone_first(situation, server, key[1]) if held else ()),
-                step(mend, never, "; ".join(filter(None, (by_hand, beware)))),
-            ),
+            fix=newer_first(situation, rows, fix),
         )
 
 

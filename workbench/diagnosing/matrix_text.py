@@ -9,7 +9,7 @@ from typing import Any
 from workbench.diagnosing.diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System, counted, ends
 from workbench.plain import aligned, one_cell
-from workbench.rules.entries import ALL_SEEN, TURNED_DOWN
+from workbench.rules.entries import ALL_SEEN, OTHER_VERSION, TURNED_DOWN
 from workbench.rules.link_failures import REASONS, REFUSED
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 from workbench.systems import system_named
@@ -111,7 +111,7 @@ def decision_words(row: Row) -> str:
         return f"sends {_sent(row):,}" if _sent(row) else "sends nothing"
     if _reason(row, NO_LOG):
         return "keeps no log"
-    if _reason(row, TURNED_DOWN):
+    if _reason(row, TURNED_DOWN) or _reason(row, OTHER_VERSION):
         return "REFUSED"
     words = {NOTHING: "nothing", ANCHOR_NOT_FOUND: f"STUCK: {row.get('anchor_class') or 'no anchor'}"}
     return words.get(row["decision"]) or str(row["decision"]).upper()

@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.engine.state_fates import Fate
 from workbench.fleet.topology import Replica, Topology
+from workbench.rules.entries import OTHER_VERSION
 from workbench.rules.mending import Lack, Link, Lot, Server
 from workbench.rules.pulled import PullModel
 from workbench.rules.vectors import last
@@ -15,16 +16,29 @@ from workbench.rules.vectors import last
 Row = Mapping[str, Any]
 
 
-def links_between(shown: Topology, pairs: Iterable[Row], suffix: str | None, names: Iterable[str]) -> list[Link]:
-    """The links of a suffix; where none is known, everybody may pull from everybody, as the pairs do."""
+def links_between(
+    shown: Topology, pairs: Iterable[Row], suffix: str | None, names: Iterable[str], upgraded: bool = False
+) -> list[Link]:
+    """The links of a suffix; where none is known, everybody may pull from everybody, as the pairs do.
+
+    upgraded  as if all servers were of one version; else those between servers of different versions are left out
+    """
     known, names = [link for link in shown.links if link.suffix == suffix], set(names)
+    mine = [row for row in pairs if row["suffix"] == suffix]
+    apart = {(row["supplier"], row["consumer"]) for row in mine if not upgraded and of_other_version(row)}
     if not known:
-        return [Link(row["supplier"], row["consumer"], True) for row in pairs if row["suffix"] == suffix]
+        ends = ((row["supplier"], row["consumer"]) for row in mine)
+        return [Link(*both, True) for both in ends if both not in apart]
     return [
         Link(link.supplier, link.consumer, link.enabled is not False, automatic=bool(link.automatic))
         for link in known
-        if link.consumer in names and link.supplier in names
+        if link.consumer in names and link.supplier in names and (link.supplier, link.consumer) not in apart
     ]
+
+
+def of_other_version(row: Row) -> bool:
+    """True if nothing goes between the two servers of a pair because they are of different versions."""
+    return any(reason["rule"] == OTHER_VERSION for reason in row["reasons"])
 
 
 def lots_of(fates: Sequence[Fate], order_key: Callable[[str, int, int], str]) -> list[Lot]:
@@ -52,6 +66,7 @@ class PullOutcomes:
     now      server -> what time it was there
     pairs    the rows of the pair matrix
     fates    what not every server has
+    upgraded as if all servers were of one version
     """
 
     def __init__(
@@ -61,6 +76,7 @@ class PullOutcomes:
         now: Mapping[str, int],
         pairs: Sequence[Row],
         fates: Sequence[Fate] = (),
+        upgraded: bool = False,
     ) -> None:
         assert shown.pulling is not None
         self._system, self._fates = shown.system, fates
@@ -76,7 +92,7 @@ class PullOutcomes:
         self._now = PullModel(
             lots_of(fates, order_key),
             servers,
-            links_between(shown, pairs, suffix, servers),
+            links_between(shown, pairs, suffix, servers, upgraded),
             self._system.origin_of,
             lambda origin, number: order_key(origin, number, 0),
             pulling=shown.pulling,

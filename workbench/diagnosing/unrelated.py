@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.left_in_logs import gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
+from workbench.diagnosing.taken_anew import deletes_its_data, stop_it_first, taken_anew
 from workbench.model import Finding, counted, first_few, listed, step
 
 if TYPE_CHECKING:
@@ -37,18 +38,21 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                 yield _not_filled(situation, server, suffix, generations)
                 continue
             left = save_first(situation.verdicts, server, suffix)
+            anew = taken_anew(situation, {frozenset((server, other)) for other in others}, suffix)
+            about_to = f"; {deletes_its_data(anew)}" if anew else ""
             yield Finding(
                 "UNRELATED_DATA",
                 "error",
                 f"{server} has unrelated data: {_unlike(server, generations, others)}; neither side accepts changes of the "
-                "other, and their positions cannot be compared"
+                f"other, and their positions cannot be compared{about_to}"
                 + (f"; its changelog still has {left[0]}, which no other collected server has" if left else ""),
                 server=server,
                 suffix=suffix,
                 evidence=_beginnings(server, generations),
                 root=f"server {server} has {'data of another beginning' if any(generations.values()) else 'other data'} than "
-                f"{listed(others)}: nothing is exchanged between them",
+                f"{listed(others)}: {deletes_its_data(anew) or 'nothing is exchanged between them'}",
                 fix=(
+                    *stop_it_first(situation, anew, suffix),
                     *([left[1]] if left else []),
                     step(
                         f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",

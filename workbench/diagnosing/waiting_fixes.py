@@ -17,7 +17,7 @@ from workbench.diagnosing.stuck_servers import to_be_filled
 from workbench.diagnosing.tier_waiting import waiting_step
 from workbench.diagnosing.without_record import without_record
 from workbench.model import counted, listed, step
-from workbench.rules.entries import TURNED_DOWN
+from workbench.rules.entries import OTHER_VERSION, TURNED_DOWN
 from workbench.rules.sending import ANCHOR_NOT_FOUND
 
 if TYPE_CHECKING:
@@ -50,11 +50,26 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     tiers = situation.verdicts.tiers
     if tiers is not None and not tiers.source_is_known:
         return f"if {row['origin']} is the source, for nothing tells who follows whom"
+    if not failing and (others := _of_other_version(situation, row)):
+        return f"no session delivers {it} while {listed(others, 'and', _NAMED)} and {row['server']} are of different versions"
     if not failing:
         who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
         return f"{who} would send {it} now"
     links = f"link {failing[0]} does" if len(failing) == 1 else f"links {listed(failing, 'and', _NAMED)} do"
     return f"no session delivers {it}, because the {links} not run"
+
+
+def _of_other_version(situation: Situation, row: Row) -> list[str]:
+    """Who would send what waits, were both servers of one version."""
+    linked = any(pair["link"] for pair in situation.pairs)
+    ways = (pair for pair in situation.pairs if (pair["consumer"], pair["suffix"]) == (row["server"], row["suffix"]))
+    return sorted(
+        pair["supplier"]
+        for pair in ways
+        if row["origin"] in pair["to_send"]
+        and (runs(pair) if linked else True)
+        and any(reason["rule"] == OTHER_VERSION for reason in pair.get("reasons", ()))
+    )
 
 
 def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
@@ -274,6 +289,11 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     it = "it" if row["count"] == 1 else "them"
     if row.get("uncovered"):
         return step("collect once more", f"the vectors were read before {'it was' if it == 'it' else 'they were'} made")
+    if others := _of_other_version(situation, row):
+        return step(
+            f"do what VERSIONS_DIFFER says: bring {server} and {listed(others, 'and', _NAMED)} to the same version",
+            f"what is sent to {server} is refused until then",
+        )
     return step(
         f"see what is found on the links to {server}; if that is nothing, collect once more",
         f"as the servers were read, no session delivers {it}",

@@ -410,5 +410,8 @@ ALL_SEEN = "nothing"
 TURNED_DOWN, MAY_TURN_DOWN = "split", "own_younger"
 """The reason of an answer that supplies changes which the consumer refuses, or refuses if it was restored."""
 
+OTHER_VERSION = "version"
+"""The reason why nothing goes between two servers until both are of one version: all of it comes then."""
+
 FORGOTTEN, MADE_TWICE, NOT_READ, NO_ENTRIES = "forgotten", "made_twice", "not_read", "no_entries"
 """Why nobody can tell whether a server has a change."""

@@ -9,6 +9,9 @@ CODES = {
     "SUPPLIER_BEHIND": Code(
         "a supplier is behind what its consumer still remembers, and supplies nothing", ("warning", "error")
     ),
+    "VERSIONS_DIFFER": Code(
+        "servers are of different versions: nothing goes between them until all are of one", ("warning",)
+    ),
     "DIVERGED": Code("of two servers each is behind what the other one remembers, of different origins", ("error",)),
     "NO_OVERLAP": Code("two servers have no origin in common that is still remembered", ("warning", "error")),
     "STALE_ORIGIN": Code(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.by_entry import now_at, ranges_of, states_of
+from workbench.diagnosing.by_entry import now_at, ranges_of, states_of, version_of
 from workbench.diagnosing.unrelated import odd_ones
 from workbench.model import (
     GENERATION,
@@ -19,6 +19,7 @@ from workbench.model import (
     Detectors,
     Finding,
     first_few,
+    listed,
     step,
 )
 from workbench.rules.entries import TURNED_DOWN, Ranges
@@ -158,6 +159,44 @@ def supplier_behind(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def versions_differ(situation: Situation) -> Iterator[Finding]:
+    """Servers of different versions: a consumer refuses what comes from a server of another one."""
+    shown = situation.topology
+    groups = dict.fromkeys((one.suffix, one.generation) for one in shown.replicas if one.claims)
+    for suffix, generation in groups:
+        mine = [one for one in shown.replicas if (one.suffix, one.generation) == (suffix, generation)]
+        told = {one.server: version_of(situation.case, shown, one) for one in mine}
+        versions = {name: version for name, version in told.items() if version is not None}
+        if len({*versions.values()}) < 2:
+            continue
+        of = {version: sorted(name for name in versions if versions[name] == version) for version in versions.values()}
+        order = sorted(of, key=_parts)
+        behind = sorted(name for version in order[:-1] for name in of[version])
+        said = listed([f"{version} ({listed(of[version])})" for version in order])
+        yield Finding(
+            "VERSIONS_DIFFER",
+            "warning",
+            f"servers are of versions {said}: nothing goes between servers of different versions until all are of one",
+            server=behind[0] if len(behind) == 1 else None,
+            suffix=suffix,
+            evidence=first_few({"server": name, "version": versions[name]} for name in sorted(versions)),
+            root=f"servers are of versions {said}: nothing goes between them until all are of one",
+            fix=(
+                step(
+                    f"bring {listed(behind)} to version {order[-1]}",
+                    "a consumer refuses what a server of another version sends; all that waits is sent once they match, if no "
+                    f"server stays behind for {_days(CHANGELOG_MAX_AGE)}",
+                    "a backup is restored by the version that wrote it alone",
+                ),
+            ),
+        )
+
+
+def _parts(version: str) -> tuple[tuple[int, str], ...]:
+    """A version as it is compared: 1.9 is before 1.10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in version.split("."))
 
 
 def _apart(situation: Situation, decision: str) -> Iterator[tuple[str, list[str], str | None, list[Row]]]:
@@ -455,7 +494,7 @@ _LOOK_AT_EACH = step(
 
 
 DETECTORS: Detectors = {
-    GENERATION: (diverged, no_overlap),
+    GENERATION: (diverged, no_overlap, versions_differ),
     IDENTITY: (stale_origin, clock_ahead, idle_origin_jump),
     HOLES: (tombstones, entry_conflict),
     LAG: (refresh_required, supplier_behind, stalled_but_green, told_by_logs),

@@ -135,6 +135,23 @@ def _only_at(model: Model, server: str) -> list[int]:
     return sorted(model.servers[server].holds - others)
 
 
+def _until_the_purge(view: View, supplier: str, server: str) -> Iterator[str]:
+    """Whom the supplier can supply until its next purge alone, and then no more than whoever was filled from it."""
+    behind = {
+        name
+        for row in view.situation.floors.floors
+        for one in (row["servers"] if row["suffix"] == view.suffix else ())
+        if one["server"] == supplier
+        for name in one["leaves_behind"]
+    }
+    if late := sorted(behind - {server, supplier}):
+        names = ", ".join(late)
+        yield (
+            f"{supplier} can supply {names} only until its next purge, every ten minutes while it runs, and {server} no longer "
+            f"than that: links between {supplier} and {names} in both server.toml, before that purge, delete nothing"
+        )
+
+
 class WriteAgain:
     """Write the few attributes that a server missed once more where they are right: a new change of them is sent to all."""
 
@@ -292,6 +309,7 @@ class Refresh:
                 [
                     f"what only {server} holds is gone: nobody can log in there while it is filled",
                     *([first] if others else []),
+                    *_until_the_purge(view, supplier, server),
                 ]
             ),
             cannot_undo="the database is replaced; restoring the backup would bring the old UUID back to an older state, and "
