@@ -414,7 +414,7 @@ def test_no_command_is_sent_to_a_node_that_did_not_answer(tmp_path: Path) -> Non
 
 
 def test_a_node_that_may_be_anywhere_is_not_rebuilt(tmp_path: Path) -> None:
-    """It was in file 4 when it cut its log back, which the source has no more: how far it is by now nobody knows."""
+    """It was in file 4 when it cut its log back, which the source has deleted: its position since then is unknown."""
     cut = "2026/11/20 11:59:58 comdb2_replicated_truncate complete [4:500]\n"
     planned = planned_of(tmp_path, Made("S@s1"), Made("A@a1", at=(4, 700), source="S@s1", answers=None, age=9, log=cut))
     assert not planned.steps and not planned.courses

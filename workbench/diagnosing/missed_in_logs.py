@@ -33,20 +33,15 @@ def missed_of_stream(
     own = any(row["server"] == server for row in (*situation.verdicts.errant, *situation.verdicts.stranded))
     saved = f"save what only {server} has, then " if own else ""
     goes_on, origin = "its log goes on behind them", rows[0]["origin"]
+    against = ""
     if way := list(in_the_way(streams, server, origin)):
-        return (
-            goes_on,
-            f"{saved}{refill} {server} from {where}: {server} has {_statements(way)}, which came behind what it missed",
-            "applied now, what was missed would stand behind that, as it never did on its source",
-            "",
-        )
-    if never := list(not_applied(streams, server, origin)):
-        return (
-            goes_on,
-            f"{saved}{refill} {server} from {where}: of what it missed, {_statements(never)} cannot be applied from a log",
-            "the log tells too little of such a statement, and what follows it may need it",
-            "",
-        )
+        against = f"{server} has {_statements(way)}, which came behind what it missed"
+        why = "applied now, what was missed would stand behind that, as it never did on its source"
+    elif never := list(not_applied(streams, server, origin)):
+        against = f"of what it missed, {_statements(never)} cannot be applied from a log"
+        why = "the log tells too little of such a statement, and what follows it may need it"
+    if against:
+        return goes_on, f"{saved}{refill} {server} from {where}: {against}", why, ""
     of_tables = [f"{row['position']}: {row['operation']}" for row in rows if row["operation"] and _of_no_rows(row)]
     beware = "rows that were changed since may stand otherwise there: `workbench plan` tells whether they were"
     if of_tables:

@@ -294,7 +294,7 @@ KEYS: Mapping[str, str] = {
     "fleet[].alone": "commits that only the other log has, where the source is not known",
     "fleet[].conflicts": "transactions that both have, with different contents or ends",
     "fleet[].apply": "what brings it up to its source: commits in their order",
-    "fleet[].by_hand": "commits that it lacks and that no tool applies: the log tells too little of what they do",
+    "fleet[].by_hand": "missing commits to apply by hand: the log does not say enough about what they do",
     "fleet[].rows": "rows of these",
     "fleet[].rows.{position}": "of this one, by table",
     "fleet[].rows.{position}.*": "operation -> number of rows",

@@ -448,7 +448,7 @@ class CleanFormer:
     """Take a replica ID that a server had before out of the way of the sessions with a server that waits."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """Only where nobody lacks anything of it, and a session without it was found to begin."""
+        """Only if no server lacks a change of that replica ID, and the model's session begins without it."""
         about = view.situation.once(in_the_way).get((need.server or "", view.suffix))
         for origin in about.origins if about else ():
             draft = cleaning(view, origin, force=False)
