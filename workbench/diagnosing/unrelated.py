@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.initialisations import initialisations
 from workbench.diagnosing.left_in_logs import gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.diagnosing.taken_anew import deletes_its_data, stop_it_first, taken_anew
+from workbench.fleet.told import Evidence
 from workbench.model import Finding, counted, first_few, listed, step
+from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -38,22 +41,24 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                 yield _not_filled(situation, server, suffix, generations)
                 continue
             left = save_first(situation.verdicts, server, suffix)
+            came, once_more = _came_last(situation, server, others, suffix)
             anew = taken_anew(situation, {frozenset((server, other)) for other in others}, suffix)
             about_to = f"; {deletes_its_data(anew)}" if anew else ""
             yield Finding(
                 "UNRELATED_DATA",
                 "error",
                 f"{server} has unrelated data: {_unlike(server, generations, others)}; neither side accepts changes of the "
-                f"other, and their positions cannot be compared{about_to}"
+                f"other, and their positions cannot be compared{about_to}{came}"
                 + (f"; its changelog still has {left[0]}, which no other collected server has" if left else ""),
                 server=server,
                 suffix=suffix,
                 evidence=_beginnings(server, generations),
                 root=f"server {server} has {'data of another beginning' if any(generations.values()) else 'other data'} than "
-                f"{listed(others)}: {deletes_its_data(anew) or 'nothing is exchanged between them'}",
+                f"{listed(others)}: {deletes_its_data(anew) or 'nothing is exchanged between them'}{came}",
                 fix=(
                     *stop_it_first(situation, anew, suffix),
                     *([left[1]] if left else []),
+                    *once_more,
                     step(
                         f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",
                         f"positions of one side mean nothing to the other: only {content} can be compared",
@@ -61,6 +66,53 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _came_last(
+    situation: Situation, server: str, others: Sequence[str], suffix: str | None
+) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    """Whose data came last from elsewhere, in words, as far as messages tell of it; and the step that it asks for.
+
+    A server that is killed as its filling ends has data of its supplier, and begins with a mark of its own.
+    """
+    if not situation.topology.system.proving:
+        return "", ()
+    newest = max(
+        ((last.ended, name, last) for name in (server, *others) if (last := _told_last(situation, name, suffix))),
+        default=None,
+    )
+    if newest is None:
+        return "", ()
+    ended, name, last = newest
+    when = f"{ended:%Y-%m-%d %H:%M:%S} UTC"
+    if last.kind == REPLACED:
+        return f"; the data of {name} came from a backup or a file at {when}", ()
+    replica = situation.replica(name, suffix)
+    came = initialisations(_evidence(situation, name, suffix), replica) if replica else ()
+    by = sorted({source for source, began, until in came if began <= ended and last.began <= until})
+    if not by:
+        return f"; {name} was initialised at {when}", ()
+    refill = situation.topology.system.refill
+    again = step(
+        f"{refill} {name} from {by[0]} once more, if nobody imported or restored data there since",
+        f"its data came from there at {when}, and it does not show the beginning of {by[0]}: it may have ended before all "
+        "of that was saved",
+        f"what clients wrote on {name} since then is thrown away",
+    )
+    known = name == server and len(by) == 1 and by[0] in others
+    return f"; {listed(by)} initialised {name} at {when}", (again,) if known else ()
+
+
+def _told_last(situation: Situation, server: str, suffix: str | None) -> Reset | None:
+    """What brought the server its data last, where its messages tell of it, or a link does."""
+    told = _evidence(situation, server, suffix).moments(server, situation.topology.proving.reset_codes)
+    resets = situation.verdicts.resets.get((server, suffix), ())
+    sure = [one for one in resets if one.sure and one.kind in (REPLACED, TOTAL)]
+    return sure[-1] if sure and (sure[-1].kind == TOTAL or sure[-1].ended in told) else None
+
+
+def _evidence(situation: Situation, server: str, suffix: str | None) -> Evidence:
+    return Evidence(situation.case, situation.topology, suffix, [server])
 
 
 def _unlike(server: str, generations: Mapping[str, str | None], others: Sequence[str]) -> str:
