@@ -14,6 +14,7 @@ from fleet_files import write_suffixes
 from fleet_histories import Fleet, History, origin_of
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 from slow_verdicts import MISSING, PRESENT, UNKNOWN, named
+from test_clean_tasks import waits
 
 from workbench import Case
 from workbench.diagnosing.diagnosis import diagnose, logs_of, pair_matrix
@@ -372,3 +373,12 @@ def test_tasks_that_clean_one_origin_in_two_suffixes_are_two(tmp_path: Path) -> 
     found = diagnose(case_of(tmp_path, dict(files), dict(files)))
     told = {(one["server"], one["suffix"]) for one in found["findings"] if one["code"] == "CLEAN_HANGING"}
     assert told == {("s1", A), ("s1", B)}
+
+
+def test_a_task_that_a_log_alone_tells_of_is_of_the_suffix_that_knows_its_origin(tmp_path: Path) -> None:
+    """Only suffix A has a server with ID 7: the command names it."""
+    files = {name: text for suffix in (A, B) for name, text in of(suffix).items()}
+    files[f"s2.{A}.replica.ldif"] = replica(2, elements(claims(r1=(0, 8), r7=(0, 0))), suffix=A)
+    found = diagnose(case_of(tmp_path, {**files, "s1.errors.log": waits(0, 10) + waits(310, 40)}))
+    (task,) = [one for one in found["findings"] if one["code"] == "CLEAN_HANGING"]
+    assert task["suffix"] == A and "SUFFIX" not in str(task["fix"])

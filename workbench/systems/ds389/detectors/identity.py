@@ -15,7 +15,7 @@ from workbench.diagnosing.former_in_the_way import InTheWay, in_the_way
 from workbench.diagnosing.left_in_logs import stranded_first
 from workbench.model import EVIDENCE_SHOWN, Finding, counted, first_few, listed, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
-from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suffix
+from workbench.systems.ds389.detectors.shown import Row, element_shown
 from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.native import replica_dn
@@ -402,12 +402,12 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
             elif row["code"] == "clean_waiting":
                 logged.setdefault(key, _Waiting()).add(row, place)
     stored = _in_two_snapshots(situation)
-    # The log does not tell the suffix: of a server with several, its lines are a finding of their own.
+    # The log does not tell the suffix: of an ID that several have, its lines are a finding of their own.
     hanging: set[tuple[str, str, str | None]] = {(server, rid, of) for server, of, rid in stored}
-    hanging |= {(*key, only_suffix(situation, key[0])) for key, one in logged.items() if one.count}
+    hanging |= {(*key, _cleaned_in(situation, *key)) for key, one in logged.items() if one.count}
     for server, origin, suffix in sorted(hanging, key=lambda key: (key[0], key[1], key[2] or "")):
         entry = stored.get((server, suffix, origin))
-        waiting = logged.get((server, origin)) if suffix == only_suffix(situation, server) else None
+        waiting = logged.get((server, origin)) if suffix == _cleaned_in(situation, server, origin) else None
         last = dict(waiting.last[0]["numbers"]) if waiting and waiting.last else {}
         why = f": {last['step']}" if last.get("step") else ""
         live = [
@@ -447,6 +447,15 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
                 else _let_it_end(server, origin, suffix),
             ),
         )
+
+
+def _cleaned_in(situation: Situation, server: str, origin: str) -> str | None:
+    """The suffix in which a server cleans a replica ID, where it has one suffix alone, or the ID is known in one alone."""
+    replicas = situation.topology.replicas
+    own = {one.suffix for one in replicas if one.server == server}
+    known = {one.suffix for one in replicas if one.suffix in own and origin in (one.origin, *one.vector)}
+    found = own if len(own) == 1 else known
+    return found.pop() if len(found) == 1 else None
 
 
 def _consumers_with(situation: Situation, origin: str, suffix: str | None) -> list[str]:
