@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from detector_samples import findings, of, with_status, zulu
+from detector_samples import findings, listening, of, with_status, zulu
 from link_samples import (
     BROKEN_OFF,
     BUSY,
@@ -264,3 +264,23 @@ def test_a_link_bears_its_suffix_where_there_are_several(several: bool, name: st
     row = {"name": "a-to-b", "supplier": "a", "suffix": "o=two", "several": several, "reason": "tls", "why": "expired"}
     assert failing_say([row]) == f"the link {name} fails (expired)"
     assert disabled_say([{**row, "why": None}]) == f"the link {name} is disabled"
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_closed_link_behind_one_that_fails_is_a_finding_before_anything_waits_there(
+    other: bool, tmp_path: Path
+) -> None:
+    """s2 lacks five changes of s1, and s3, which only s2 feeds by its closed link, lacks them, too. `other`: s1 feeds s3."""
+    files = mesh(REFUSED_LOGIN)
+    files["s3.replica.ldif"] = files["s2.replica.ldif"].replace("nsDS5ReplicaId: 2", "nsDS5ReplicaId: 65535")
+    files |= listening("s3")
+    closed = "nsds5replicaupdateschedule: 2300-2330 0123456\n"
+    files["s2.agreements.ldif"] = with_status(agreement("s2-to-s3", 38903), told(FINE, more=closed))
+    files["s2.errors.log"] = line(9, "INFO - main - x")
+    if other:
+        files["s1.agreements.ldif"] += with_status(agreement("s1-to-s3", 38903), told(FINE))
+    found = diagnose(case_of(tmp_path, files))
+    links = {one["link"]: one for one in of("LINK_FAILING", found["findings"])}
+    assert set(links) == ({"to-s2"} if other else {"to-s2", "s2-to-s3"})
+    if not other:
+        assert "nothing waits behind it yet" in links["s2-to-s3"]["summary"]

@@ -74,7 +74,7 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
         waiting = count_behind(situation, pair) if pair else None
         read = readings.get(link.supplier)
         oldest = _oldest(situation, pair, read or newest.get(link.supplier))
-        if failure.reason == SCHEDULE_CLOSED and waiting == 0:
+        if failure.reason == SCHEDULE_CLOSED and waiting == 0 and not _awaited(situation, link):
             continue
         if failure.reason in TRANSIENT and not (waiting and oldest and oldest >= _LONG):
             continue
@@ -100,6 +100,17 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             waiting=waiting,
             assumes=(*failure.assumes, *([CONSUMER_GUESSED] if waiting and not link.consumer else [])),
         )
+
+
+def _awaited(situation: Situation, link: Link) -> bool:
+    """True if both its ends wait for changes of an origin, and no link that runs brings them to its consumer."""
+    pending = [row for row in situation.verdicts.pending if row["suffix"] == link.suffix]
+    unserved = [row for row in pending if not row["suppliers"] and not row.get("through")]
+    theirs, own = (
+        {row["origin"] for row in rows if row["server"] == name}
+        for rows, name in ((unserved, link.consumer), (pending, link.supplier))
+    )
+    return bool(theirs & own)
 
 
 def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | None) -> tuple[Mapping[str, Any], ...]:
