@@ -30,7 +30,7 @@ def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
     return shown | {(one.server, one.suffix or ""): one.origin for one in inputs if one.origin}
 
 
-def _listing(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
+def listing(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
     """Snapshot and file of those that list all links of a server -> the server."""
     lists = (one for one in inputs if one.kind and format_with(one.kind).tells_links)
     return {(one.snapshot, one.file): one.server for one in lists if one.accepted or not one.rejected}
@@ -41,13 +41,13 @@ def not_deleted(inputs: Iterable[Input], rows: Rows) -> list[Mapping[str, Any]]:
 
     A server goes on counting for a link after it was deleted.
     """
-    listing, rows = _listing(inputs), list(rows)
+    lists, rows = listing(inputs), list(rows)
 
     def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
         return row["snapshot"], row["server"], row["suffix"], row["name"]
 
-    listed = {key(row) for row in rows if (row["snapshot"], row["file"]) in listing}
-    told = {(snapshot, server) for (snapshot, _), server in listing.items()}
+    listed = {key(row) for row in rows if (row["snapshot"], row["file"]) in lists}
+    told = {(snapshot, server) for (snapshot, _), server in lists.items()}
     return [row for row in rows if (row["snapshot"], row["server"]) not in told or key(row) in listed]
 
 
@@ -96,7 +96,7 @@ def links_of(inputs: Collection[Input], rows: Rows, vectors: Rows) -> list[dict[
                 addresses.setdefault((suffix, key), set()).update(own or ())
             if own and len(own) == 1:
                 hosts.setdefault(next(iter(own)), set()).add(_host(address))
-    lists, snapshots = _listing(inputs), list(dict.fromkeys(one.snapshot for one in inputs))
+    lists, snapshots = listing(inputs), list(dict.fromkeys(one.snapshot for one in inputs))
     rows = sorted(rows, key=lambda row: (snapshots.index(row["snapshot"]), (row["snapshot"], row["file"]) in lists))
     suffixes = {row["suffix"] or "" for row in rows}
     for name, its in listens.items():  # a read-only server stands in no vector
@@ -146,7 +146,7 @@ def links_of(inputs: Collection[Input], rows: Rows, vectors: Rows) -> list[dict[
         if leading[link["server"], link["suffix"], link["other"]] > 1:
             link["other"] = None
     labels = {row["snapshot"] for row in rows}
-    return _both_ends(told, {server for (snapshot, _), server in _listing(inputs).items() if snapshot in labels})
+    return _both_ends(told, {server for (snapshot, _), server in listing(inputs).items() if snapshot in labels})
 
 
 ASKS, ALLOWS = "asks", "allows"

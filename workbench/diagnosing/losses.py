@@ -43,7 +43,7 @@ from workbench.diagnosing.shown_by_entries import (
 )
 from workbench.diagnosing.stuck_servers import to_be_filled
 from workbench.diagnosing.thrown_away import is_thrown_away, kept_by_entries, named_in
-from workbench.diagnosing.waiting_fixes import mend_first, no_way_now
+from workbench.diagnosing.waiting_fixes import mend_first, no_way_now, to_be_fed
 from workbench.diagnosing.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step, time_passed
 from workbench.rules.vectors import last
@@ -519,7 +519,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
                 {key: row[key] for key in ("count", "available", "first", "last")}
                 | {"senders": [] if dropped else row["suppliers"] or row.get("through", [])},
             ),
-            fix=(_to_be_fed(row["server"]),)
+            fix=(to_be_fed(situation, row["server"], row["suffix"]),)
             if unfed
             else (restart_first(row),)
             if dropped
@@ -557,14 +557,6 @@ def _may_refuse(row: Mapping[str, Any], since: bool) -> str:
     if row["may_refuse"] == OF_TWO:
         return f", until changes come along that another server made as the same origin: {server} refuses these"
     return f", unless {server} was restored: others have own changes of it that are younger than its files"
-
-
-def _to_be_fed(server: str) -> Mapping[str, Any]:
-    return step(
-        f"make an agreement to {server} on a server that has them, if {server} is still meant to take part",
-        "as long as no link leads there, nothing arrives, however long one waits",
-        f"a server that was taken out on purpose should not send either: delete the links that lead away from {server}",
-    )
 
 
 def _waiting(row: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from workbench.diagnosing.closed_ways import has_some, runs, unlogged
 from workbench.diagnosing.failing_links import LINK_DISABLED, LINK_FAILING, refuses_all
 from workbench.diagnosing.former_in_the_way import cleaning_first
 from workbench.diagnosing.former_suppliers import maker_before, not_by_links, stranded_on
+from workbench.diagnosing.gone_links import gone_links
 from workbench.diagnosing.passing_over import passed_over
 from workbench.diagnosing.restart_order import read_first
 from workbench.diagnosing.stuck_servers import to_be_filled
@@ -326,7 +327,16 @@ def _new_agreement(
         why += f"; {listed(beside, 'and', _NAMED)} would take {listed(sorted({by for by, _ in away}), 'or', _NAMED)} for itself"
     return step(
         f"make an agreement from {listed(holders, 'or', _NAMED)} to {listed(taking, 'or', _NAMED)}",
-        why,
+        f"{why}{gone_links(situation, group, row['suffix'])}",
+    )
+
+
+def to_be_fed(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any]:
+    """For a server that no link leads to."""
+    return step(
+        f"make an agreement to {server} on a server that has them, if {server} is still meant to take part",
+        f"as long as no link leads there, nothing arrives, however long one waits{gone_links(situation, [server], suffix)}",
+        f"a server that was taken out on purpose should not send either: delete the links that lead away from {server}",
     )
 
 
