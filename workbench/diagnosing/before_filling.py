@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.only_holders import waits_for_it, write_again_first
-from workbench.diagnosing.repair_sources import fed_by_it_alone
+from workbench.diagnosing.repair_sources import fed_by_it_alone, lacking_what_it_has
 from workbench.diagnosing.stuck_servers import holders_of_waits, to_be_filled
 from workbench.model import counted, listed, step
 
@@ -29,7 +29,12 @@ def source_first(situation: Situation, source: str, suffix: str | None, server: 
         )
 
 
-def waiting_for_what_it_has(situation: Situation, server: str, suffix: str | None) -> set[str]:
+def losing_sources(situation: Situation, server: str, suffix: str | None) -> set[str]:
+    """The servers from which this one, filled, would lose what it has, or be stuck."""
+    return lacking_what_it_has(situation, server, suffix) | _waiting_for_what_it_has(situation, server, suffix)
+
+
+def _waiting_for_what_it_has(situation: Situation, server: str, suffix: str | None) -> set[str]:
     """The servers that no session brings what this one has, and of which nothing else says so: filled from one, it is stuck."""
     mine, typed = situation.replica(server, suffix), situation.topology.system.typed
     return {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.before_filling import fed_alone_first, source_first, waiting_for_what_it_has
+from workbench.diagnosing.before_filling import fed_alone_first, losing_sources, source_first
 from workbench.diagnosing.by_entry import OF_TWO, OWN_SINCE, clock_of, is_shared
 from workbench.diagnosing.closed_ways import unlogged
 from workbench.diagnosing.dropping import how_dropped, restart_first
@@ -24,14 +24,13 @@ from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entri
 from workbench.diagnosing.repair_sources import (
     from_a_log_of_before,
     holders_of_rows,
-    lacking_what_it_has,
     on_no_server,
     save_and_write,
     sources_for_writing,
     sources_that_fill,
     whole_of,
 )
-from workbench.diagnosing.replaced_data import replaced_after
+from workbench.diagnosing.replaced_data import replaced_after, wrote_again
 from workbench.diagnosing.replaced_since import newer_first
 from workbench.diagnosing.restart_order import read_first
 from workbench.diagnosing.resting import how_it_rests, rest_step
@@ -183,7 +182,7 @@ def _of_changes(key: Key, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
-    """A server lacks own changes that its vector covers: it went back in time and wrote again."""
+    """A server lacks own changes that its vector covers: it went back in time and wrote again, or its data were edited."""
     origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
     # What its entries lose while its log keeps it was not lost by going back in time.
     logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
@@ -195,13 +194,14 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
         if origins.get((server, suffix)) != origin or not rows or (server, suffix) in of_two:
             continue
         alone = _alone_with(situation, rows)
-        replaced = replaced_after(situation, server, suffix, [rows[-1]["position"]])
-        without = f"{replaced}, without them; " if replaced else ""
+        came = replaced_after(situation, server, suffix, [rows[-1]["position"]])
+        without = f"{came}, without them; " if came else ""
+        wrote = wrote_again(situation, server, suffix, origin)
         only = f"{as_collected(situation, suffix)}only {alone}"
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
-            f"{server} lost {counted(len(rows), 'own change')} and wrote again: {without}"
+            f"{server} lost {counted(len(rows), 'own change')}{' and wrote again' if wrote else ''}: {without}"
             f"its vector covers them, and no server sends them back{f'; {only} still holds them' if alone else ''}",
             **_of_changes(key, rows),
             root=(
@@ -209,7 +209,8 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
                 if alone
                 else ""
                 if situation.topology.pulling
-                else f"{counted(len(rows), 'own change')} {'is' if len(rows) == 1 else 'are'} gone on {server}, which wrote again"
+                else f"{counted(len(rows), 'own change')} {'is' if len(rows) == 1 else 'are'} gone on {server}"
+                f"{', which wrote again' if wrote else ''}"
             ),
             fix=(_given_own_back(situation, rows, server, alone),),
         )
@@ -244,8 +245,13 @@ def _given_own_back(
             f"only entries of {listed(shown)} show what they did, and {server} cannot be filled from there",
             f"do not {refill_of(situation)} {listed(shown)} before that",
         )
+    safe = sources_that_fill(situation, holders or shown, server, suffix)
+    source = next(
+        (name for name in safe if name not in losing_sources(situation, server, suffix)),
+        "the server with the most complete data",
+    )
     return step(
-        f"{refill_of(situation)} {server} from the server with the most complete data",
+        f"{refill_of(situation)} {server} from {source}",
         "others have what it lacks, but its vector says that it has it",
         lost_with(situation, server, suffix),
     )
@@ -291,8 +297,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         whole = whole_of(situation, rows, held or shown_by(rows)) or (held if situation.topology.pulling else [])
         writers = sources_for_writing(situation, whole, server, key[1])
-        unsafe = lacking_what_it_has(situation, server, key[1]) | waiting_for_what_it_has(situation, server, key[1])
-        unsafe &= {*whole}
+        unsafe = {*whole} & losing_sources(situation, server, key[1])
         fillers = [name for name in sources_that_fill(situation, whole, server, key[1]) if name not in unsafe]
         where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = not_supplied(situation, rows)

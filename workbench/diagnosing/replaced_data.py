@@ -27,3 +27,13 @@ def replaced_after(
         return ""
     what = "it was initialised" if later[-1].kind == TOTAL else "its data came from a backup or a file"
     return f"{what} at {later[-1].ended:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def wrote_again(situation: Situation, server: str, suffix: str | None, origin: str) -> bool:
+    """False for a server whose newest own change is older than the backup or the file that its data came from."""
+    replica, moment = situation.replica(server, suffix), situation.topology.system.moment
+    last = replica.vector.get(origin) if replica else None
+    made = moment(situation.topology.system.typed(last.max or "") or "") if last else None
+    resets = situation.verdicts.resets.get((server, suffix), ())
+    came = [one.ended for one in resets if one.sure and one.kind == REPLACED]
+    return not (made and came) or made > came[-1]

@@ -84,12 +84,15 @@ def _choices(situation: Situation, suffix: str | None, findings: Sequence[Findin
 
 
 def _only_there(situation: Situation, suffix: str | None, kept: Sequence[str], lost: str) -> Differing | None:
-    """In what a server that would be filled differs from one that would stay."""
+    """In what a server that would be filled differs from one that would stay, but for what its links leave out."""
     there = _states(situation, suffix, lost)
     here = next((found for name in kept if (found := _states(situation, suffix, name))), [])
     if not (there and here):
         return None
     without = situation.topology.proving.not_compared
+    for contents in situation.verdicts.contents:
+        if contents.suffix == suffix:
+            without |= contents.excluded.get(lost, frozenset())
     if sum(part["rows"] for part in (*there, *here)) <= SUMMED_HERE:
         return differing(there, here, limit=_READ, without=without)
     from workbench.engine.session import spark_session
