@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from detector_samples import of
-from link_samples import MANAGER, NO_CONNECTION, bind_failed, failing, mesh, not_connected
+from detector_samples import of, zulu
+from link_samples import MANAGER, NO_CONNECTION, REFUSED_LOGIN, bind_failed, failing, mesh, not_connected
 from mesh_samples import case_of
 
 from workbench.diagnosing.diagnosis import diagnose
@@ -101,3 +101,11 @@ def test_what_starts_a_stopped_agreement_again_is_said_once() -> None:
     """The consumer replicates the suffix by now: to start the agreement again is all that its cause and its stop need."""
     (step,) = fixes_of(NO_SUCH_REPLICA, Agreement("to-s2", "s1", "s2", "dc=x", "s2:389", replicates=True, stopped=True))
     assert str(step["repair"]).startswith("start the agreement again")
+
+
+def test_a_link_fails_since_it_filled_its_consumer_where_that_was_later_than_its_last_session(tmp_path: Path) -> None:
+    """Seen on 3.1.2: the agreement ended a session, filled its consumer a minute later, and failed after that."""
+    filled = f"nsds5replicaLastInitStart: {zulu(60)}\nnsds5replicaLastInitEnd: {zulu(66)}\n"
+    filled += "nsds5replicaLastInitStatus: Error (0) Total update succeeded\n"
+    one = failing(tmp_path, mesh(REFUSED_LOGIN, more=filled))
+    assert (one["since"], "its last session ended" in one["summary"]) == ("2024-03-24T10:28:18+00:00", True)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import EVIDENCE_SHOWN
+from workbench.rules.initialisations import SUCCEEDED
 from workbench.rules.link_failures import (
     BACKING_OFF,
     BIND_REFUSED,
@@ -98,9 +99,13 @@ class FailingAgreement:
 
     @property
     def ended(self) -> datetime | None:
-        """When its last session ended; a failure leaves that as it was. One that goes on may fail like those before it."""
-        ended: datetime | None = self.row.get("ended_at")
-        return ended or (None if goes_on(self.row) else last_success(self.row))
+        """When its last session ended, or it had filled its consumer since; a failure leaves that as it was.
+
+        A session that goes on may fail like those before it.
+        """
+        ended: datetime | None = self.row.get("ended_at") or (None if goes_on(self.row) else last_success(self.row))
+        filled = self.row.get("init_ended_at") if self.row.get("init_outcome") == SUCCEEDED else None
+        return max(filter(None, (ended, filled)), default=None)
 
     def is_new(self, place: Place) -> bool:
         """False for a line about the time before its last session ended."""
