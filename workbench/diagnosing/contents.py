@@ -265,13 +265,13 @@ class Contents:
             else:
                 one.revived = True
             return
-        if row["state"] == PRESENT and did == MADE:
-            shown = value if value is not None else position or ""
-            values = one.present.setdefault(name, {})
+        if row["state"] == PRESENT and (did == MADE or value is not None):
+            values, shown = one.present.setdefault(name, {}), value if value is not None else position or ""
             if value is None:
                 one.secret.add(name)
-            values[shown] = max(position or "", values.get(shown) or "") or None
-        elif did == REMOVED and value is not None and position:
+            # What a client wrote while replication was off carries only what removed the values before it.
+            values[shown] = max((did == MADE and position) or "", values.get(shown) or "") or None
+        if did == REMOVED and value is not None and position:
             removed = one.removed.setdefault(name, {})
             removed[value] = max(position, removed.get(value, ""))
         elif position and did != MADE:  # what made a value that is gone removed nothing
