@@ -35,10 +35,9 @@ from workbench.diagnosing.unsure import note_unsure, softened
 from workbench.diagnosing.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosing.waiting import Holder, Waiting, would_send
 from workbench.diagnosing.without_effect import note_without_effect, with_those_without_effect
-from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, in_holes, only
+from workbench.engine.known import HIGHEST, LOWEST, Known, Loose, Pair, Source, Span, in_holes, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
-from workbench.engine.rows import named_in
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.sending import Bound
@@ -133,25 +132,17 @@ class _Suffix:
         self.names = sorted(origins)
         self.judged = [origin for origin in self.names if origin not in alike.doubtful]
         self.evidence = Evidence(case, shown, suffix, self.names, servers)
-        sources: list[AnySource] = [Source(log, self.evidence.numbers) for log in stored]
-        sources.append(Loose(self._loose(sources), self.names, self.system.bucket_shift))
-        self.known = Known(self.system, sources, self.names)
+        numbers = self.evidence.numbers
+        sources = [Source(log, numbers) for log in stored]
+        parts = self.evidence.parts("named")
+        loose = Loose.in_no_log(parts, numbers, sources, self.names, self.system.bucket_shift)
+        self.known = Known(self.system, [*sources, loose], self.names)
         self.found.known.setdefault(suffix, []).append(self.known)
         self.servers = [self._server(one) for one in replicas]
         self.contents = Contents(self.evidence, alike, self.found.resets)
         self.found.contents.append(self.contents)
 
     # --- what is known before
-
-    def _loose(self, sources: Sequence[AnySource]) -> Positions:
-        """The changes that results of operations and states of entries name, and no log holds."""
-        loose: list[Positions] = []
-        for some in named_in(self.evidence.parts("named"), self.evidence.numbers):
-            left = some
-            for source in sources:
-                left = left[~source.contains(left)] if len(left) else left
-            loose.append(left)
-        return union(loose)
 
     def _server(self, replica: Replica) -> JudgedServer:
         log = replica.log

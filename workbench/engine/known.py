@@ -18,6 +18,8 @@ import pyarrow as pa
 from workbench.engine.digests import digest, mix
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_arrow, place, union
+from workbench.engine.reading import Part
+from workbench.engine.rows import named_in
 from workbench.model import System
 from workbench.tables import Numbers
 
@@ -150,6 +152,18 @@ class Loose:
         """Its positions from `low`, included, to `high`, excluded."""
         some = self.positions
         return some[place(some.hi, some.lo, low) : place(some.hi, some.lo, high)]
+
+    @classmethod
+    def in_no_log(
+        cls, parts: Iterable[Part], numbers: Mapping[str, int], logs: Sequence[Source], names: Sequence[str], shift: int
+    ) -> Loose:
+        """The changes that results of operations and states of entries name (`parts`), and no log holds."""
+        found: list[Positions] = []
+        for left in named_in(parts, numbers):
+            for log in logs:
+                left = left[~log.contains(left)] if len(left) else left
+            found.append(left)
+        return cls(union(found), names, shift)
 
     def contains(self, wanted: Positions) -> Numbers:
         """For each position: does the source hold it?"""
