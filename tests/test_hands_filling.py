@@ -75,6 +75,7 @@ def test_an_initialisation_that_a_busy_server_refused_is_asked_for_again(
     said: list[str] = []
     outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path, told=said.append)
     assert outcome.state == state
+    assert ("switch off the other links to" in str(outcome)) is (state == FAILED)
     assert repair.fleet.inits == 3
     assert sum("replica busy" in sentence and "asked again in" in sentence for sentence in said) == 2
     del repair.fleet._initialise

@@ -278,9 +278,12 @@ class Initialise(_Plain):
         elif not self._ended_well(servers, step):
             said = printable(servers.setting(step.on, step.details["agreement"], self._STATUS) or "nothing")[:200]
             do = "see the errors logs of both; resume begins it again"
-            # Another supplier is in a session with it, and nothing was sent.
-            kind = TurnedAway if "replica busy" in said.lower() else EndedBadly
-            raise kind(f"the initialisation failed: {said}", "", do)
+            if "replica busy" in said.lower():
+                # Nothing was sent. A session stays open as long as clients write on its supplier.
+                do = f"another supplier keeps a session with {step.server} open: let clients rest there, or switch off the other "
+                do += f"links to {step.server} until it is filled; resume begins it again"
+                raise TurnedAway(f"the initialisation failed: {said}", "", do)
+            raise EndedBadly(f"the initialisation failed: {said}", "", do)
         else:
             self._check_own(servers, step)
             yield from super().shortfall(servers, step, memo)
