@@ -108,13 +108,18 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     root += f" ({replaced})" if replaced else ""
     twice = shown_twice(contents, server, differences)
     write = _again(situation, contents, differences, server, writer, others[0])
+    deletable = bool(_deletes(contents, differences, server))
+    if not deletable:
+        write = f"{refill} {server}, over an agreement from {others[0]}"
     # A server that lacks an entry refuses its deletion (32) and passes on what follows: who gets it from there first never gets
     # the deletion, and what is added again becomes a conflict.
     passes_on = any((link.supplier, link.suffix) == (server, contents.suffix) for link in situation.topology.links)
     lacks_entries = any(_kind(contents, one, [server]) == _MISSING for one in differences)
     bring = f"{write}, or {refill} {server} from {feeder}" if feeder else write
-    bring = f"{refill} {server} from {feeder}" if feeder and passes_on and lacks_entries else bring
-    own = f"if the data of {server} is the right one, write it there as ordinary changes instead"
+    bring = f"{refill} {server} from {feeder}" if feeder and (not deletable or (passes_on and lacks_entries)) else bring
+    writes = any(one.server == server and one.origin for one in contents.alike.replicas)
+    where = "there" if writes else "on a supplier"
+    own = f"if the data of {server} is the right one, write it {where} as ordinary changes instead"
     unnamed = _unnamed(contents, server, differences)
     unsent = unsent_of(situation, server, contents.suffix)
     covers = f"although the vector of {server} covers what the others show"
@@ -234,6 +239,25 @@ def _named_again(situation: Situation, suffix: str | None, server: str, unnamed:
     )
 
 
+def _deletes(contents: Contents, differences: Sequence[Difference], server: str) -> str:
+    """Where entries that were deleted elsewhere are to be deleted: on the server, or on a supplier that has them under that name.
+
+    Empty: on none. Another entry may bear the name on the suppliers, and a deletion would be that one's.
+    """
+    left = [one for one in differences if _kind(contents, one, [server]) == _LEFT]
+    if not left:
+        return server
+    suppliers = {one.server for one in contents.alike.replicas if one.origin}
+    for name in sorted(suppliers, key=lambda other: (other != server, other)):
+        there = [contents.held[one.entry].get(name) for one in left]
+        if all(
+            held and held.status == LIVE and name_of(held.target) == name_of(one.target)
+            for held, one in zip(there, left, strict=True)
+        ):
+            return name
+    return ""
+
+
 def _again(
     situation: Situation,
     contents: Contents,
@@ -255,8 +279,7 @@ def _again(
         return (
             f"give the topmost of these entries another name or parent and then its right one{as_shown} again on {at}"
         )
-    writes = any(one.server == server and one.origin for one in contents.alike.replicas)
-    on = server if writes else "a supplier that still has them"
+    on = _deletes(contents, differences, server)
     if kinds == {_LEFT}:
         return f"delete these entries on {on} if they are meant to be gone"
     done = []

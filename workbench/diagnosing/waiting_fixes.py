@@ -295,6 +295,12 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what VERSIONS_DIFFER says: bring {server} and {listed(others, 'and', _NAMED)} to the same version",
             f"what is sent to {server} is refused until then",
         )
+    unlike = {one["supplier"] for one in pairs if one["unrelated"] and one["consumer"] == server} & feeding
+    if feeding and unlike == feeding:
+        return step(
+            f"do what UNRELATED_DATA says of {listed(sorted(unlike), 'and', _NAMED)}",
+            f"{server} is fed from there alone, and servers with unrelated data exchange nothing",
+        )
     return step(
         f"see what is found on the links to {server}; if that is nothing, collect once more",
         f"as the servers were read, no session delivers {it}",
