@@ -10,6 +10,7 @@ import pytest
 from detector_samples import BEGAN, findings, listening, of, plain_line, status, with_status, zulu
 from entry_samples import answered, entry, export
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
+from test_field_truth import with_a_clock
 
 from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import diagnose, situation_of
@@ -277,3 +278,14 @@ def test_a_mark_of_a_time_to_come_tells_no_time_at_which_a_log_was_made_anew(
     found, *_ = situation_of(case_of(tmp_path, read_at(files, {"s1": 60, "s2": 60})))
     kinds = {reset.kind for reset in found.verdicts.resets["s2", "dc=example,dc=com"]}
     assert (REPLACED in kinds) is replaced
+
+
+def test_a_server_that_was_started_with_a_wrong_clock_moments_before_it_was_read_is_still_ahead(tmp_path: Path) -> None:
+    """Seen on 2.3.1: its log had lines of the right time of before that start, and it was said to be right again."""
+    files = with_a_clock(3 * 86400, 58)
+    files["s1.errors.log"] += plain_line(3 * 86400 + 60, "INFO - main - x")
+    (found,) = of("CLOCK_AHEAD", findings(tmp_path, files))
+    assert found["summary"].startswith("the clock of s1 is 3.0 days ahead of the moment at which it was read")
+    files["s1.errors.log"] += plain_line(60, "INFO - main - x")
+    (found,) = of("CLOCK_AHEAD", findings(tmp_path / "right", files))
+    assert "is no longer" in found["summary"] or "when it was set right" in found["summary"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from workbench.rules.verdicts import REPLACED, TOTAL
+from workbench.fleet.told import Evidence
+from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -23,10 +24,23 @@ def replaced_after(
     kinds = (TOTAL, REPLACED) if whole else (REPLACED,)
     resets = situation.verdicts.resets.get((server, suffix), ())
     later = [one for one in resets if one.sure and one.kind in (TOTAL, REPLACED) and made and one.ended > min(made)]
-    if not later or later[-1].kind not in kinds:
+    if not later or later[-1].kind not in kinds or not _is_told(situation, server, suffix, later[-1]):
         return ""
     what = "it was initialised" if later[-1].kind == TOTAL else "its data came from a backup or a file"
     return f"{what} at {later[-1].ended:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def told_last(situation: Situation, server: str, suffix: str | None) -> Reset | None:
+    """What brought the server its data last, where its messages tell of it, or a link does."""
+    resets = situation.verdicts.resets.get((server, suffix), ())
+    sure = [one for one in resets if one.sure and one.kind in (REPLACED, TOTAL)]
+    return sure[-1] if sure and _is_told(situation, server, suffix, sure[-1]) else None
+
+
+def _is_told(situation: Situation, server: str, suffix: str | None, reset: Reset) -> bool:
+    """False for data that count as replaced because the log was made anew, nobody says by what."""
+    evidence = Evidence(situation.case, situation.topology, suffix, [server])
+    return reset.kind == TOTAL or reset.ended in evidence.moments(server, situation.topology.proving.reset_codes)
 
 
 def wrote_again(situation: Situation, server: str, suffix: str | None, origin: str) -> bool:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.initialisations import initialisations
 from workbench.diagnosing.left_in_logs import gone_with_the_data, make_again, save_first
 from workbench.diagnosing.repair_sources import best_links_to, waits_for
+from workbench.diagnosing.replaced_data import told_last
 from workbench.diagnosing.taken_anew import deletes_its_data, stop_it_first, taken_anew
 from workbench.fleet.told import Evidence
 from workbench.model import Finding, counted, first_few, listed, step
-from workbench.rules.verdicts import REPLACED, TOTAL, Reset
+from workbench.rules.verdicts import REPLACED
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -78,7 +79,7 @@ def _came_last(
     if not situation.topology.system.proving:
         return "", ()
     newest = max(
-        ((last.ended, name, last) for name in (server, *others) if (last := _told_last(situation, name, suffix))),
+        ((last.ended, name, last) for name in (server, *others) if (last := told_last(situation, name, suffix))),
         default=None,
     )
     if newest is None:
@@ -88,7 +89,7 @@ def _came_last(
     if last.kind == REPLACED:
         return f"; the data of {name} came from a backup or a file at {when}", ()
     replica = situation.replica(name, suffix)
-    came = initialisations(_evidence(situation, name, suffix), replica) if replica else ()
+    came = initialisations(Evidence(situation.case, situation.topology, suffix, [name]), replica) if replica else ()
     by = sorted({source for source, began, until in came if began <= ended and last.began <= until})
     if not by:
         return f"; {name} was initialised at {when}", ()
@@ -101,18 +102,6 @@ def _came_last(
     )
     known = name == server and len(by) == 1 and by[0] in others
     return f"; {listed(by)} initialised {name} at {when}", (again,) if known else ()
-
-
-def _told_last(situation: Situation, server: str, suffix: str | None) -> Reset | None:
-    """What brought the server its data last, where its messages tell of it, or a link does."""
-    told = _evidence(situation, server, suffix).moments(server, situation.topology.proving.reset_codes)
-    resets = situation.verdicts.resets.get((server, suffix), ())
-    sure = [one for one in resets if one.sure and one.kind in (REPLACED, TOTAL)]
-    return sure[-1] if sure and (sure[-1].kind == TOTAL or sure[-1].ended in told) else None
-
-
-def _evidence(situation: Situation, server: str, suffix: str | None) -> Evidence:
-    return Evidence(situation.case, situation.topology, suffix, [server])
 
 
 def _unlike(server: str, generations: Mapping[str, str | None], others: Sequence[str]) -> str:

@@ -179,11 +179,22 @@ def _grade(ahead: timedelta) -> str:
 
 
 def right_when_read(situation: Situation, reading: Reading) -> bool:
-    """True if its log has lines of the very time at which it was read: reading a changelog makes it write some."""
+    """True if its log has lines of the very time at which it was read: reading a changelog makes it write some.
+
+    A server that was started moments before with a clock that is ahead has such lines of before, and later ones behind them.
+    """
     began, ended = reading.began - _CLOSE, reading.ended + _CLOSE
-    where = (pc.field("at") >= pa.scalar(began)) & (pc.field("at") <= pa.scalar(ended))
-    rows = situation.rows("messages", ["at"], where, snapshot=situation.topology.snapshot, server=reading.server)
-    return any(len(batch) for batch in rows)
+    columns, where = ["file", "offset", "at"], pc.field("at") >= pa.scalar(began)
+    lines: dict[str, list[tuple[int, bool]]] = {}
+    for batch in situation.rows(
+        "messages", columns, where, snapshot=situation.topology.snapshot, server=reading.server
+    ):
+        for row in batch.to_pylist():
+            if row["at"] <= ended or row["at"] - ended >= _LEAST:
+                lines.setdefault(row["file"], []).append((row["offset"], row["at"] <= ended))
+    near = [file for file, some in lines.items() if any(right for _, right in some)]
+    both = [file for file in near if not all(right for _, right in lines[file])]
+    return bool(near) and all(max(lines[file])[1] for file in both)
 
 
 def _stopped(situation: Situation, server: str) -> tuple[datetime, int] | None:
