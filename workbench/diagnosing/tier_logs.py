@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from workbench.cases.case import Case
+from workbench.diagnosing.tier_histories import Apart, apart, forked, pairs_of
 from workbench.engine.physical import Looked, looked_at
 from workbench.fleet.tiered import TieredSnapshot
 from workbench.model import Problem
@@ -23,6 +28,15 @@ LOG = "log"
 """The kind of evidence."""
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What all logs show; of a cluster whose nodes hold different logs, whose log each node's is held against."""
+
+    looked: Looked
+    references: Mapping[str, str | None]
+    apart: tuple[Apart, ...] = ()
+
+
 class NodeLogs:
     """The logs of one snapshot, of each node all its dumps together. They are read once, when something of them is asked.
 
@@ -36,6 +50,7 @@ class NodeLogs:
         self._form, self._limit, self._sources = form, limit, sources
         self.parts: dict[str, list[dict[str, Any]]] = {}
         self.inputs = seen.logs
+        self._probes = seen.probes
         for name, inputs in seen.logs.items():
             parts = [part for one in inputs for part in case.parts("records", one)]
             if parts:
@@ -47,32 +62,88 @@ class NodeLogs:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
-        """Each log beside that of its source, of which the one with most records stands for the cluster."""
-        return [
-            (reference, name) for name in sorted(self.parts) if (reference := self.reference(name)) not in (None, name)
-        ]
+        """Each log beside that of its source, of which the one with most records stands for the cluster, or that of the history
+        that was elected.
+        """
+        return _beside_references(self._told.references)
 
     def reference(self, name: str) -> str | None:
         """Whose log that of a node is held against; None: none of its source was collected."""
-        having = [one for one in self._sources.get(name, ()) if one in self.parts]
-        return max(sorted(having), key=lambda one: sum(part["rows"] for part in self.parts[one]), default=None)
+        told = self._told.references
+        return told[name] if name in told else self._most_read(name)
 
-    @cached_property
+    def _most_read(self, name: str) -> str | None:
+        return next(iter(self._read_first(self._sources.get(name, ()))), None)
+
+    def _read_first(self, roots: Sequence[str]) -> list[str]:
+        """The nodes of a cluster whose logs were collected, those with most records first."""
+        having = sorted(one for one in roots if one in self.parts)
+        return sorted(having, key=lambda one: -sum(part["rows"] for part in self.parts[one]))
+
+    @property
     def looked(self) -> Looked:
         """What all logs show."""
+        return self._told.looked
+
+    @property
+    def apart(self) -> tuple[Apart, ...]:
+        """The clusters whose own nodes hold different logs."""
+        return self._told.apart
+
+    def apart_above(self, name: str) -> Apart | None:
+        """What is known of the cluster that a node follows, or is of, if its nodes hold different logs."""
+        return next((one for one in self.apart if set(one.nodes) & set(self._sources.get(name, ()))), None)
+
+    @cached_property
+    def _told(self) -> _Told:
         return self._look(None)
 
-    def _look(self, spark: SparkSession | None) -> Looked:
-        return looked_at(self.parts, self.pairs, self._sizes, spark, self._form, self._limit)
+    def _look(self, spark: SparkSession | None) -> _Told:
+        references = {name: self._most_read(name) for name in sorted(self.parts)}
+        pairs = _beside_references(references)
+        looked = looked_at(self.parts, pairs, self._sizes, spark, self._form, self._limit)
+        clusters = {tuple(self._read_first(roots)) for roots in self._sources.values()}
+        split = sorted(
+            roots for roots in clusters if any(forked(looked.pairs[roots[0], other]) for other in roots[1:])
+        )
+        if not split:
+            return _Told(looked, references)
+        more = [
+            pair
+            for roots in split
+            for pair in pairs_of(roots, [name for name in sorted(self.parts) if self._most_read(name) == roots[0]])
+        ]
+        looked = looked_at(self.parts, [*dict.fromkeys([*pairs, *more])], self._sizes, spark, self._form, self._limit)
+        found = tuple(apart(looked, roots, self._generations(roots), self._leading(roots)) for roots in split)
+        for one, roots in zip(found, split, strict=True):
+            for name in [name for name, reference in references.items() if reference == roots[0]]:
+                references[name] = one.elected or (name if name in roots else _nearest(looked, roots, name))
+        return _Told(looked, references, found)
+
+    def _generations(self, roots: Sequence[str]) -> dict[str, int]:
+        """The newest generation of each of some logs: generations never fall along one."""
+        found = {}
+        for name in roots:
+            columns = (pq.read_table(part["path"], columns=["generation"])["generation"] for part in self.parts[name])
+            told = [pc.max(column).as_py() for column in columns]
+            told.append((self._probes.get(name) or {}).get("commit_generation"))
+            if (known := [one for one in told if one is not None]):
+                found[name] = max(known)
+        return found
+
+    def _leading(self, roots: Sequence[str]) -> list[str]:
+        """Of the nodes of a cluster those that it calls its master."""
+        cluster = next(of for of in self._sources.values() if set(roots) <= set(of))
+        return [name for name in cluster if (self._probes.get(name) or {}).get("leads")]
 
     def checked_by(self, spark: SparkSession) -> None:
         """Look with Spark instead of in this process; where that was done already, both must say the same."""
         told = self._look(spark)
-        if "looked" in self.__dict__ and told != self.looked:
+        if "_told" in self.__dict__ and told != self._told:
             raise Problem(
                 "two ways of checking the logs disagree", "evidence", "the evidence is damaged: load the inputs anew"
             )
-        self.__dict__["looked"] = told
+        self.__dict__["_told"] = told
 
     def log(self, name: str) -> Checked | None:
         """What the log of a node shows by itself; None: none was collected."""
@@ -295,6 +366,23 @@ class NodeLogs:
             for one in self.inputs[name]
             if (parts := self._case.parts("records", one))
         ]
+
+
+def _beside_references(references: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    return [(reference, name) for name, reference in sorted(references.items()) if reference not in (None, name)]
+
+
+def _nearest(looked: Looked, roots: Sequence[str], name: str) -> str:
+    """Of the nodes of a cluster that hold different logs the one that a node follows: whose records its own log has, else with
+    which it goes together the furthest.
+    """
+
+    def unlike(root: str) -> tuple[bool, Place, int]:
+        both = looked.pairs[root, name]
+        file, place = both.match or (0, 0)
+        return forked(both), (-file, -place), roots.index(root)
+
+    return min(roots, key=unlike)
 
 
 def _within(gaps: Sequence[Gap], place: Place) -> bool:

@@ -124,6 +124,8 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     last, source = tiers.last(name), tiers.source_of(name)
     if last is None or source is None or not tiers.source_is_known:
         return []
+    if name in tiers.logs.parted:  # it has to connect anew before it gets anything, and to cut its end off
+        return []
     if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date, if they are there
         if tiers.states[name] in SILENT:
             return []

@@ -507,14 +507,15 @@ def tier_model(
         # The furthest node of the source that is there brings the others of its cluster up to date.
         roots = sorted(
             (name for name in ends if name.partition("@")[0] == source),
-            key=lambda name: (servers[name].up, ends[name], name),
+            key=lambda name: (servers[name].up, name not in parted | spoilt, ends[name], name),
         )
         if roots:
             servers[roots[-1]].origin = source
-            links += [Link(roots[-1], other, True) for other in roots[:-1]]
+            links += [Link(roots[-1], other, other not in parted) for other in roots[:-1]]
     for pull in registry.pulls:
         if pull.name in servers and pull.source in servers:
-            links.append(Link(pull.source, pull.name, condition[pull.name] in PULLING))
+            running = condition[pull.name] in PULLING and pull.name not in parted  # that one has to connect anew
+            links.append(Link(pull.source, pull.name, running))
     heads = {source: max(ends.values()) for source, ends in lasts.items()}
     return TierModel(
         lots,

@@ -117,6 +117,9 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         both, reference, source = tiers.logs.beside_source(name), tiers.logs.reference(name), tiers.source_of(name)
         if both is None or both.prefix or source is None or reference is None:
             continue
+        above = tiers.logs.apart_above(name)
+        if above and name in above.nodes and reference in above.nodes:
+            continue  # of one cluster: that is told of both
         theirs = tiers.logs.log(reference)
         here = tiers.logs.other_history(name)
         other = tiers.logs.count_other(name)
@@ -195,6 +198,13 @@ def _joined_again(
     tiers: Tiers, name: str, reference: str, places: list[tuple[int, int]], inside: bool, other: bool
 ) -> Iterator[dict[str, str | None]]:
     """What brings the two logs together again."""
+    above = tiers.logs.apart_above(name)
+    if above and above.elected is None:
+        yield step(
+            f"first do what LOG_DIVERGED says of {above.nodes[0]}",
+            "the nodes of the source hold different logs, and nothing tells to which of these two it would be cut back",
+        )
+        return
     if inside:
         alike, unlike = _others_there(tiers, name, reference, places[0])
         yield step(
@@ -208,6 +218,7 @@ def _joined_again(
             "why": "on connecting a node cuts its log back to the newest commit that both have, and that stands behind this place"
         }
         return
+    stale = [node for history in above.histories[1:] for node in history] if above else []
     yield step(
         _CONNECT_ANEW.format(name),
         "two histories cannot be brought together, only one of them can go on",
@@ -216,7 +227,8 @@ def _joined_again(
             ""
             if other
             else f"; the logs were read moments apart, and the dump of {reference} may have ended early: read it once more first"
-        ),
+        )
+        + (f"; first see to {some(stale)}, whose log is not the elected one: the registry may send it there" if stale else ""),
     )
 
 

@@ -12,6 +12,7 @@ from workbench.rules.tier_mending import GONE, TierModel
 from workbench.systems.comdb2 import sql
 
 if TYPE_CHECKING:
+    from workbench.diagnosing.by_tier import Tiers
     from workbench.rules.mending import Model
 
 HUNG, INACTIVE, FULL, GAP, REBUILT = (
@@ -89,12 +90,38 @@ def weighed(view: View, need: Need, draft: Draft) -> Draft:
     if not tiers.source_is_known:
         why = "nothing tells which of these logs is the source: collect the tables of the registry, or the settings of the nodes"
         return replace(draft, refused=why)
+    if why := _sent_to_another_history(tiers, need, draft):
+        return replace(draft, refused=why)
     if need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
     count, first = own
     of = view.situation.topology.system.show(view.situation.topology.system.order_key("", *first))
     cost = f"{counted(count, 'record')} that only the log of {need.server} has, from {of} on, {'is' if count == 1 else 'are'} "
     return replace(draft, costs="; ".join(filter(None, (draft.costs, f"{cost}thrown away"))))
+
+
+_CONNECTS = frozenset({"force_registration", "restart"})
+"""Repairs after which the registry says where a node connects."""
+_MOVES = _CONNECTS | {"replicate_from", "rebuild"}
+
+
+def _sent_to_another_history(tiers: Tiers, need: Need, draft: Draft) -> str:
+    """Why a way is refused because the nodes of the source hold different logs; empty: they do not, or it moves no node."""
+    moved = {step.repair for step in draft.steps} & _MOVES
+    above = tiers.logs.apart_above(need.server) if moved and need.server else None
+    if above is None:
+        return ""
+    if above.elected is None:
+        return (
+            f"{' and '.join(history[0] for history in above.histories)}, nodes of the source, hold different logs, and nothing "
+            "tells which is right: a node that moves may be cut back to the wrong one"
+        )
+    stale = [name for history in above.histories[1:] for name in history]
+    return (
+        f"the registry may send it to {stale[0]}, whose log is not the one that was elected: first see to that"
+        if moved & _CONNECTS
+        else ""
+    )
 
 
 def tiers_of(view: View) -> TierModel:
