@@ -85,7 +85,40 @@ def dumps(source: Sequence[Line], *copies: Sequence[Line], registry: bool = True
     return write
 
 
+def beside(name: str, lines: Sequence[Line], write: Files) -> Files:
+    """The same, and the dump of another node, which pulls from S@s2 unless it is of the source."""
+
+    def with_it(folder: Path) -> None:
+        write(folder)
+        (folder / f"{name.replace('@', '.')}.digest.tsv").write_bytes(b"".join(line for _, line in lines))
+        if not name.startswith("S@"):
+            database, _, host = name.partition("@")
+            with (folder / "comdb2_physrep_connections.tsv").open("a") as table:
+                table.write(f"{database}\t{host}\tS\ts2\n")
+
+    return with_it
+
+
+def answered(write: Files, **generations: int) -> Files:
+    """The same, and of which generation the newest commits of nodes of the source are."""
+
+    def with_it(folder: Path) -> None:
+        write(folder)
+        ends = {name: max(PLACES) for name in generations}
+        rows = [
+            f"2026-11-20T12:00:00.000Z\tS\t{host}\t{{8:28}}\t{{{file}:{place}}}\t{newest}\t1795175995\t"
+            f"{{{file}:{place}}}\t{newest}\t1795175995\t0\n"
+            for host, newest in generations.items()
+            for file, place in (ends[host],)
+        ]
+        (folder / "positions.tsv").write_text("".join(rows))
+
+    return with_it
+
+
 WHOLE = log()
+FORKED = log(other_from=30)
+PLACES = [(int(file), int(place)) for at, _ in WHOLE for file, _, place in (at.strip("{}").partition(":"),)]
 FAR = Made("S@s1", at=(20, 900), first=15)
 
 INCIDENTS: dict[str, Files] = {
@@ -149,6 +182,11 @@ INCIDENTS: dict[str, Files] = {
     "file_is_gone_everywhere": tree(
         FAR, Made("A@a1", at=(20, 900), first=15, source="S@s1"), Made("A@a2", at=(9, 5), first=8, state="Pending")
     ),
+    "two_nodes_of_the_source_differ": beside("A@a9", FORKED, beside("S@s2", FORKED, dumps(WHOLE, WHOLE))),
+    "the_higher_generation_was_elected": answered(
+        beside("A@a9", FORKED, beside("S@s2", FORKED, dumps(WHOLE, WHOLE))), s1=4, s2=6
+    ),
+    "newer_generation_than_its_source": tree(SOURCE, Made("A@a1", at=(9, 500), source="S@s1", generation=6)),
     # --- the tree
     "healthy": tree(SOURCE, FOLLOWS, Made("A@a2", source="S@s1")),
     "stopped_by_command": tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), source="S@s1", age=400)),

@@ -46,7 +46,10 @@ def forked(both: Compared) -> bool:
     if both.differing.count:
         return True
     parts = both.parts
-    beyond = [parts is not None and any(place >= parts for place in one.first) for one in (both.only_copy, both.only_reference)]
+    beyond = [
+        parts is not None and any(place >= parts for place in one.first)
+        for one in (both.only_copy, both.only_reference)
+    ]
     return all(beyond)
 
 
@@ -56,7 +59,7 @@ def pairs_of(roots: Sequence[str], followers: Collection[str]) -> list[Pair]:
 
 
 def apart(looked: Looked, roots: Sequence[str], generations: Mapping[str, int], leading: Sequence[str]) -> Apart:
-    """What is known of the nodes of a cluster; `roots`: those with a log, the one with most records first, all pairs looked at."""
+    """What is known of the nodes of a cluster; `roots`: those with a log, that with most records first, all pairs looked at."""
     histories: list[list[str]] = []
     for root in roots:
         of = next((one for one in histories if not any(forked(looked.pairs[root, other]) for other in one)), None)

@@ -103,9 +103,7 @@ class NodeLogs:
         pairs = _beside_references(references)
         looked = looked_at(self.parts, pairs, self._sizes, spark, self._form, self._limit)
         clusters = {tuple(self._read_first(roots)) for roots in self._sources.values()}
-        split = sorted(
-            roots for roots in clusters if any(forked(looked.pairs[roots[0], other]) for other in roots[1:])
-        )
+        split = sorted(roots for roots in clusters if any(forked(looked.pairs[roots[0], other]) for other in roots[1:]))
         if not split:
             return _Told(looked, references)
         more = [
@@ -127,7 +125,7 @@ class NodeLogs:
             columns = (pq.read_table(part["path"], columns=["generation"])["generation"] for part in self.parts[name])
             told = [pc.max(column).as_py() for column in columns]
             told.append((self._probes.get(name) or {}).get("commit_generation"))
-            if (known := [one for one in told if one is not None]):
+            if known := [one for one in told if one is not None]:
                 found[name] = max(known)
         return found
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cases.case import Case
 from workbench.diagnosing.by_tier import Tiers
+from workbench.diagnosing.tier_generations import older_source
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.fleet.topology import Topology
 from workbench.model import listed
@@ -48,8 +49,9 @@ SILENT = SERVE_NOBODY | {conditions.UNREACHABLE}
 _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
-NO_ANSWER = "no_answer"
+NO_ANSWER, OTHER_HISTORY = "no_answer", "other_history"
 UNKNOWN_SAYS = {
+    OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
     conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
 }
@@ -82,8 +84,9 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
     silent = tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last)
-    if silent or name in tiers.seen.cut_since:
-        why = NO_ANSWER if silent else conditions.CUT_BACK
+    other = name not in tiers.roots(source) and anew is None and older_source(tiers, name) is not None
+    if silent or other or name in tiers.seen.cut_since:
+        why = NO_ANSWER if silent else OTHER_HISTORY if other else conditions.CUT_BACK
         row = {"from": show(last), "to": show(head), "count": None, "why": why, "says": UNKNOWN_SAYS[why]}
         found.unknown.append(about | row)
         return

@@ -38,7 +38,9 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
     state = tiers.states[name]
     if state not in SILENT | WAITING and tiers.logs.cut_back(name):
         return _do(
-            "LOG_DIVERGED", [name], "its log is another one than that of its source: it gets nothing before it was cut back"
+            "LOG_DIVERGED",
+            [name],
+            "its log is another one than that of its source: it gets nothing before it was cut back",
         )
     if name in (roots := tiers.roots(tiers.source_of(name) or "")):
         gone = [node for node in roots if tiers.states[node] in SILENT and node != name]

@@ -14,6 +14,7 @@ from workbench.systems.comdb2.detectors.logs import (
     damaged_logs,
     ended_early,
     history_changed,
+    newer_generation,
     older_generation,
     parted_logs,
 )
@@ -32,7 +33,16 @@ from workbench.systems.comdb2.detectors.trees import (
 
 DETECTORS: Detectors = {
     GENERATION: (history_changed,),
-    HOLES: (damaged_logs, apart_at_the_source, parted_logs, ended_early, ahead_of_source, older_generation, cannot_go_on),
+    HOLES: (
+        damaged_logs,
+        apart_at_the_source,
+        parted_logs,
+        ended_early,
+        ahead_of_source,
+        older_generation,
+        newer_generation,
+        cannot_go_on,
+    ),
     APPLYING: (gone, not_replicating, set_aside, cycles, orphans, unlisted, reverse_links, pending_limit),
     LAG: (held_log, full_nodes, too_deep, unsafe_settings),
 }

@@ -68,7 +68,8 @@ def _left_behind(tiers: Tiers, source: str, one: Apart, name: str) -> Finding:
         "LOG_DIVERGED",
         "error",
         f"{name} has other records than {one.elected}, which is of the same source {source}, from {place_text(one.first)} on"
-        f"{_match(one)}; {why}" + (f"; {some(below)} ha{'s' if len(below) == 1 else 've'} what {name} has" if below else ""),
+        f"{_match(one)}; {why}"
+        + (f"; {some(below)} ha{'s' if len(below) == 1 else 've'} what {name} has" if below else ""),
         server=name,
         origin=source,
         items=(place_text(one.first) or "",),
@@ -93,7 +94,13 @@ def _followers(tiers: Tiers, one: Apart, name: str) -> list[str]:
     found = []
     for (reference, copy), both in tiers.logs.looked.pairs.items():
         span = tiers.logs.span(copy)
-        if reference == name and span and span[1] >= one.first and not both.differing.count and not both.only_copy.count:
+        if (
+            reference == name
+            and span
+            and span[1] >= one.first
+            and not both.differing.count
+            and not both.only_copy.count
+        ):
             found.append(copy)
     return sorted(found)
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.tier_generations import older_source
 from workbench.diagnosing.tier_sources import OfItsOwn
 from workbench.fleet.tiered import tiered_snapshot
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.physical_log import Compared, Gap
+from workbench.systems.comdb2.detectors.histories import ASK_WHO_LEADS
 from workbench.systems.comdb2.detectors.nodes import rebuild
 from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of
 from workbench.systems.comdb2.lsn import FIRST, lsn_text
@@ -228,7 +230,11 @@ def _joined_again(
             if other
             else f"; the logs were read moments apart, and the dump of {reference} may have ended early: read it once more first"
         )
-        + (f"; first see to {some(stale)}, whose log is not the elected one: the registry may send it there" if stale else ""),
+        + (
+            f"; first see to {some(stale)}, whose log is not the elected one: the registry may send it there"
+            if stale
+            else ""
+        ),
     )
 
 
@@ -324,38 +330,86 @@ def older_generation(situation: Situation) -> Iterator[Finding]:
     """
     tiers = tiers_of(situation)
     told = {one.server for one in ahead_of_source(situation)}
-    for source, name in each(tiers):
-        mine, generation, at = _commit(tiers, name)
-        if mine is None or generation is None or name in told or name in tiers.logs.parts:
-            continue
-        for root in tiers.roots(source):
-            theirs, newer, asked = _commit(tiers, root)
-            if theirs is None or newer is None or not (generation < newer and mine >= theirs):
+    for source in tiers.sources:
+        for name in tiers.members[source]:
+            mine, generation, at = _commit(tiers, name)
+            if mine is None or generation is None or name in told or name in tiers.logs.parts:
                 continue
-            # Asked before the source was, the node may have cut its end off meanwhile.
-            since = at is not None and asked is not None and at > asked
-            yield Finding(
-                "LOG_DIVERGED",
-                "error" if since else "warning",
-                f"{name} has a commit of generation {generation} at {place_text(mine)}, and {root} one of generation "
-                f"{newer} at {place_text(theirs)}: these are of two histories"
-                + ("" if since else ", unless the node has cut its end off since it was asked"),
-                server=name,
-                origin=source,
-                items=(place_text(mine) or "",),
-                evidence=(
-                    evidence_of(tiers, name) | {"generation": generation},
-                    evidence_of(tiers, root) | {"generation": newer},
-                ),
-                fix=(
-                    step(
-                        _CONNECT_ANEW.format(name),
-                        "two histories cannot be brought together, only one of them can go on",
-                        f"what only {name} has is lost then",
-                    ),
-                ),
+            for root in [one for one in tiers.roots(source) if one != name]:
+                theirs, newer, asked = _commit(tiers, root)
+                if theirs is not None and newer is not None and generation < newer and mine >= theirs:
+                    # Asked before the source was, the node may have cut its end off meanwhile.
+                    since = at is not None and asked is not None and at > asked
+                    yield _of_two_histories(tiers, source, name, root, since)
+                    break
+
+
+def _of_two_histories(tiers: Tiers, source: str, name: str, root: str, since: bool) -> Finding:
+    (mine, generation, _), (theirs, newer, _) = _commit(tiers, name), _commit(tiers, root)
+    at_top = name in tiers.roots(source)
+    return Finding(
+        "LOG_DIVERGED",
+        "error" if since else "warning",
+        f"{name} has a commit of generation {generation} at {place_text(mine)}, and {root} one of generation "
+        f"{newer} at {place_text(theirs)}: these are of two histories"
+        + (", and the higher generation was elected" if at_top else "")
+        + ("" if since else ", unless the node has cut its end off since it was asked"),
+        server=name,
+        origin=source,
+        items=(place_text(mine) or "",),
+        evidence=(
+            evidence_of(tiers, name) | {"generation": generation},
+            evidence_of(tiers, root) | {"generation": newer},
+        ),
+        fix=(
+            step(
+                f"ask both once more; if it is still so, copy {name} anew within its cluster, from {root}, once its own log "
+                "was dumped",
+                "of two histories only the elected one goes on, and whoever connects to the other one gets that",
+                f"what only {name} has is lost then",
             )
-            break
+            if at_top
+            else step(
+                _CONNECT_ANEW.format(name),
+                "two histories cannot be brought together, only one of them can go on",
+                f"what only {name} has is lost then",
+            ),
+        ),
+    )
+
+
+def newer_generation(situation: Situation) -> Iterator[Finding]:
+    """Nodes whose newest commit is of a newer generation than that of their source, which is further: two histories as well."""
+    tiers = tiers_of(situation)
+    for source, name in each(tiers):
+        root = older_source(tiers, name)
+        if root is None or name in tiers.logs.parts:
+            continue
+        (mine, generation, at), (theirs, older, asked) = _commit(tiers, name), _commit(tiers, root)
+        # Asked before the node was, the source may have cut its end off meanwhile.
+        since = at is not None and asked is not None and asked > at
+        yield Finding(
+            "LOG_DIVERGED",
+            "error" if since else "warning",
+            f"{name} has a commit of generation {generation} at {place_text(mine)}, and {root}, its source, one of generation "
+            f"{older} at {place_text(theirs)}, further on: these are of two histories, and the higher generation was elected"
+            + ("" if since else ", unless the source has cut its end off since it was asked"),
+            server=name,
+            origin=source,
+            items=(place_text(mine) or "",),
+            evidence=(
+                evidence_of(tiers, name) | {"generation": generation},
+                evidence_of(tiers, root) | {"generation": older},
+            ),
+            fix=(
+                step(
+                    f"ask {root} and {name} once more, and find out which node of {source} is its master "
+                    f"({ASK_WHO_LEADS})",
+                    "a source cannot be of an older generation than what it sent: it lost its history, or was not asked in time",
+                    f"until then do not let {name} connect anew: it would be cut back to what {root} has",
+                ),
+            ),
+        )
 
 
 def _commit(tiers: Tiers, name: str) -> tuple[tuple[int, int] | None, int | None, datetime | None]:

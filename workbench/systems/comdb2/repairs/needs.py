@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.tier_generations import older_source
 from workbench.model import counted
 from workbench.repairs.plans import Draft, Need, View
 from workbench.rules.tier_mending import GONE, TierModel
@@ -96,7 +97,13 @@ def weighed(view: View, need: Need, draft: Draft) -> Draft:
         return draft
     count, first = own
     of = view.situation.topology.system.show(view.situation.topology.system.order_key("", *first))
-    cost = f"{counted(count, 'record')} that only the log of {need.server} has, from {of} on, {'is' if count == 1 else 'are'} "
+    theirs = tiers.logs.reference(need.server)
+    # Where a second log is another one than the source's, it may be the same other one.
+    alone = not any(
+        one != need.server and reference == theirs and one in tiers.logs.spoilt for reference, one in tiers.logs.pairs
+    )
+    whose = f"that only the log of {need.server} has" if alone else f"of {need.server} that {theirs} does not have"
+    cost = f"{counted(count, 'record')} {whose}, from {of} on, {'is' if count == 1 else 'are'} "
     return replace(draft, costs="; ".join(filter(None, (draft.costs, f"{cost}thrown away"))))
 
 
@@ -108,7 +115,11 @@ _MOVES = _CONNECTS | {"replicate_from", "rebuild"}
 def _sent_to_another_history(tiers: Tiers, need: Need, draft: Draft) -> str:
     """Why a way is refused because the nodes of the source hold different logs; empty: they do not, or it moves no node."""
     moved = {step.repair for step in draft.steps} & _MOVES
-    above = tiers.logs.apart_above(need.server) if moved and need.server else None
+    if not moved or need.server is None:
+        return ""
+    if older := older_source(tiers, need.server):
+        return f"its newest commit is of a newer generation than that of {older}: where it connects it may be cut back to that"
+    above = tiers.logs.apart_above(need.server)
     if above is None:
         return ""
     if above.elected is None:

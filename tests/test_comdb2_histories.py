@@ -1,0 +1,72 @@
+"""Source clusters whose nodes hold different logs, and generations that fall along what should be one log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from comdb2_incidents import FORKED, SOURCE, WHOLE, Files, answered, beside, dumps, tree
+from test_comdb2_diagnosis import diagnosed
+from tier_files import Made
+
+FORK = beside("S@s2", FORKED, dumps(WHOLE, WHOLE))
+
+
+def found_in(folder: Path, *writes: Files) -> dict[str, Any]:
+    snapshots = []
+    for at, write in enumerate(writes, 1):
+        (made := folder / f"s{at}").mkdir()
+        write(made)
+        snapshots.append(made)
+    return diagnosed(folder, *snapshots)
+
+
+def diverged(found: dict[str, Any]) -> dict[str, str]:
+    return {
+        one["server"]: one["summary"] for one in found["findings"] if one["code"] == "LOG_DIVERGED" and one["server"]
+    }
+
+
+def led_by(host: str, write: Files) -> Files:
+    def with_it(folder: Path) -> None:
+        write(folder)
+        rows = (f"{one}\t19000\t{'NY'[one == host]}\tcoherent\t9\t1480\n" for one in ("s1", "s2"))
+        (folder / "S.comdb2_cluster.tsv").write_text("".join(rows))
+
+    return with_it
+
+
+@pytest.mark.parametrize(("generations", "old"), [({"s1": 4, "s2": 6}, "S@s1"), ({"s1": 6, "s2": 4}, "S@s2")])
+def test_the_higher_generation_counts_whatever_the_names(generations: dict[str, int], old: str, tmp_path: Path) -> None:
+    told = diverged(found_in(tmp_path, answered(FORK, **generations)))
+    assert "the higher one was elected" in told[old] and {"S@s1", "S@s2"} & told.keys() == {old}
+    assert ("A@a1" in told) == (old == "S@s1")  # it has what S@s1 has
+
+
+@pytest.mark.parametrize("generations", [{}, {"s1": 4}, {"s1": 5, "s2": 5}])
+def test_without_two_generations_nothing_tells_whose_log_is_right(generations: dict[str, int], tmp_path: Path) -> None:
+    found = found_in(tmp_path, answered(FORK, **generations))
+    assert diverged(found).keys() == {"S@s1"} and "nothing that was collected tells" in diverged(found)["S@s1"]
+    assert not found["pending"]
+
+
+def test_the_master_writes_the_log_of_its_cluster(tmp_path: Path) -> None:
+    told = diverged(found_in(tmp_path, led_by("s2", FORK)))
+    assert told.keys() == {"S@s1", "A@a1"} and "S@s2 is the master" in told["S@s1"]
+
+
+def test_two_against_one_are_no_proof(tmp_path: Path) -> None:
+    told = diverged(found_in(tmp_path, beside("S@s3", FORKED, FORK)))
+    assert told.keys() == {"S@s1"} and "S@s3 has what S@s2 has" in told["S@s1"]
+
+
+def test_a_node_of_the_source_that_is_merely_behind_is_no_other_history(tmp_path: Path) -> None:
+    assert not diverged(found_in(tmp_path, beside("S@s2", WHOLE[:34], dumps(WHOLE, WHOLE))))
+
+
+def test_without_logs_the_lower_generation_of_two_nodes_of_the_source_has_parted(tmp_path: Path) -> None:
+    told = diverged(
+        found_in(tmp_path, tree(Made("S@s2", generation=6), SOURCE, Made("A@a1", source="S@s2", generation=6)))
+    )
+    assert told.keys() == {"S@s1"} and "the higher generation was elected" in told["S@s1"]
