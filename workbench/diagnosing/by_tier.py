@@ -6,6 +6,7 @@ whether somebody still has the file that it needs next, and whether the ends of 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -399,8 +400,10 @@ class Tiers:
         source = self.source_of(name)
         return self.trees[source].places.get(name) if source else None
 
-    def offer(self, name: str) -> Offer | None:
-        """What the registry would answer if the node registered now; None: its source or its place are not known."""
+    def offer(self, name: str, back: Collection[str] = ()) -> Offer | None:
+        """What the registry would answer if the node registered now, or once the nodes `back` report themselves again; None: its
+        source or its place are not known.
+        """
         source, last = self.source_of(name), self.seen.last(name)
         if source is None or last is None:
             return None
@@ -410,8 +413,9 @@ class Tiers:
         database, _, host = name.partition("@")
         # A node makes itself inactive and deletes its own connection before it asks: else it may be offered itself.
         registry = self.seen.registry
+        rows = (replace(one, age=0.0) if one.name in back else one for one in registry.nodes)
         alone = Registry(
-            tuple(replace(one, state="Inactive") if one.name == name else one for one in registry.nodes),
+            tuple(replace(one, state="Inactive") if one.name == name else one for one in rows),
             tuple(pull for pull in registry.pulls if pull.name != name),
             registry.awaited,
             registry.keeps_first_file,

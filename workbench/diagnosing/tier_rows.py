@@ -272,6 +272,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
         "source": source,
         "source_is_known": tiers.source_is_known,
         "now": _time(seen.now),
+        "nodes_are_listed": seen.lists_nodes,
         "rules": tiers.told.rules.name,
         "fanout": tiers.told.rules.fanout_of(source),
         "source_head_registry": _pair(tiers.head(source, False)),
@@ -427,7 +428,7 @@ def unlisted(tiers: Tiers) -> set[str]:
     Empty where the table was not collected, or rows of it could not be read: these may be the ones.
     """
     files = {row["file"] for row in tiers.seen.nodes.values()}
-    if not files or any(read.rejected for read in tiers.case.inputs if read.file in files):
+    if not tiers.seen.lists_nodes or any(read.rejected for read in tiers.case.inputs if read.file in files):
         return set()
     linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
     own = {name for source in tiers.sources for name in tiers.roots(source)}

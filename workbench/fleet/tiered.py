@@ -44,6 +44,7 @@ class TieredSnapshot:
     probes     what nodes answered when they were asked themselves
     files      node -> number of each file of its log -> its size
     settings   node -> kind -> name -> what it is set to, in the order of the file
+    lists_nodes  the table of nodes was collected; else that a node has no row in it nobody knows
     lists_pulls  the table of who pulls from whom was collected; else nobody knows it
     lost_pulls   rows of it could not be read
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
@@ -63,6 +64,7 @@ class TieredSnapshot:
     logs: dict[str, list[Input]] = field(default_factory=dict)
     logged: dict[str, tuple[Lsn, Lsn]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
+    lists_nodes: bool = True
     lists_pulls: bool = True
     lost_pulls: bool = False
     said_sources: Mapping[str, str] = field(default_factory=dict)
@@ -246,6 +248,7 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         logs,
         logged,
         frozenset(down),
+        bool(nodes) or any(format_with(one.kind).tells_nodes and not one.rejected for one in inputs if one.kind),
         any(not row["awaited"] for row in pulls)
         or any(format_with(one.kind).tells_links for one in inputs if one.kind),
         any(format_with(one.kind).tells_links and one.rejected for one in inputs if one.kind),

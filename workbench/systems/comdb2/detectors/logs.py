@@ -176,6 +176,13 @@ def _if_it_stays(tiers: Tiers, name: str, reference: str | None) -> dict[str, st
     roots = tiers.roots(tiers.source_of(name) or "")
     if not tiers.source_is_known or name not in roots:
         copied = _copied(tiers, name, reference) if tiers.source_is_known else "another node"
+        if copied == reference and reference in tiers.logs.spoilt:
+            return step(
+                f"if it is still there: first do what LOG_GAP says of {reference}, then rebuild {name} from a copy of a node "
+                "whose log is whole",
+                f"the log of {reference} lacks records, too: a copy of it would have the same gap, and no other node that was "
+                "collected is up to date and whole",
+            )
         why = "a log with a gap cannot be applied, and cannot serve anybody"
         return step(f"if it is still there: rebuild {name} from a copy of {copied}", why)
     if len(roots) > 1:

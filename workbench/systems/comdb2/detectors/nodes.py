@@ -123,7 +123,7 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
         if state != STOPPED:
             offer = tiers.offer(name)
             offered = [one.name for one in offer.union] if offer else []
-            unknown = _names_no_host(tiers, name)
+            unknown = names_no_host(tiers, name)
             why = (
                 f"it would be offered {some(offered)}{_which_serve(tiers, name, offered)}"
                 + (
@@ -197,7 +197,7 @@ def set_aside(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _names_no_host(tiers: Tiers, name: str) -> str:
+def names_no_host(tiers: Tiers, name: str) -> str:
     """The names that a node follows, if no row is of any of them: then they stand for all hosts, or for none."""
     source, hosts = tiers.told.sources.get(name, (None, ()))
     known = {other.partition("@")[2] for other in tiers.seen.nodes if other.startswith(f"{source}@")}
@@ -226,14 +226,31 @@ def _why_none(tiers: Tiers, name: str) -> str:
     return f"no node is offered to it ({'; '.join(reasons[:3])})" if reasons else "no node is offered to it"
 
 
-def _start_first(silent: list[str], name: str, file: int) -> Iterator[dict[str, str | None]]:
-    """Nodes that do not answer and have the file that one needs: to start one of them may spare the copy."""
-    if silent:
-        yield step(
-            f"first start {some(silent[:3])}, or see why {'it does' if len(silent) == 1 else 'they do'} not answer, and let "
-            f"{name} register anew",
-            f"{some(silent)} had log file {file} when {'it' if len(silent) == 1 else 'they'} last told, and nobody else has it",
-        )
+def _start_first(tiers: Tiers, silent: list[str], name: str, file: int) -> Iterator[dict[str, str | None]]:
+    """Nodes that do not answer and have the file that one needs: to start one of them may spare the copy.
+
+    Who pulls from one of them goes on by itself then. The registry may hide them all: behind a node that lacks the file.
+    """
+    if not silent:
+        return
+    start = f"first start {some(silent[:3])}, or see why {'it does' if len(silent) == 1 else 'they do'} not answer"
+    why = f"{some(silent)} had log file {file} when {'it' if len(silent) == 1 else 'they'} last told, and nobody else has it"
+    place, offer = tiers.place(name), tiers.offer(name, silent)
+    offered = offer is None or not {one.name for one in offer.union}.isdisjoint(silent)
+    pulled = [one for one in silent if place and one in place.parents and tiers.states[name] in CONNECTED]
+    hidden = f"the registry would offer {name} no such node: {_HIDES}"
+    if pulled:
+        keep = None if offered else f"do not let {name} register anew: {hidden}"
+        yield step(f"{start}: {name} pulls from {some(pulled)}, and goes on then", why, keep)
+    elif offered:
+        yield step(f"{start}, and let {name} register anew", why)
+    else:
+        database, _, host = silent[0].partition("@")
+        line = f"replicate_from {database} @{host} in its configuration, then start it"
+        yield step(f"{start}, and let {name} replicate from {silent[0]}: {line}", f"{why}; {hidden}")
+
+
+_HIDES = "its query begins at the source and drops all below a node without the file"
 
 
 def cannot_go_on(situation: Situation) -> Iterator[Finding]:
@@ -263,7 +280,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 f"{name} needs log file {last[0]}, and {_nobody_has(tiers, name, last)}: the source begins with file "
                 f"{min(firsts)}{had}",
                 evidence=evidence,
-                fix=(*_start_first(coming_back, name, last[0]), rebuild(tiers, name)),
+                fix=(*_start_first(tiers, coming_back, name, last[0]), rebuild(tiers, name)),
                 server=name,
                 origin=source,
                 items=items,
@@ -318,7 +335,9 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                         None
                         if tiers.kept_for(name) or tiers.kept_by_others(name)
                         else f"be quick: nothing {_keeps(tiers)} the file from being deleted elsewhere, too",
-                    ),
+                    )
+                    if tiers.offered(name)
+                    else _from_donor(tiers, name, source, (fit or donors)[0]),
                 ),
             )
         elif (
@@ -377,7 +396,7 @@ def _from_donor(tiers: Tiers, name: str, source: str, donor: str) -> dict[str, s
     database, _, host = donor.partition("@")
     return step(
         f"let {name} replicate from {donor} at once: replicate_from {database} @{host} in its configuration, then start it",
-        "the registry would not offer that node: its query begins at the source and drops all below a node without the file",
+        f"the registry would not offer that node: {_HIDES}",
         f"first see that the donor still has the file: nothing {_keeps(tiers)} it from deleting it"
         + (
             f" before {name} pulls from it" if tiers.told.rules.holding == "Active" and tiers.told.local(source) else ""

@@ -222,6 +222,7 @@ def too_deep(situation: Situation) -> Iterator[Finding]:
         deep = sorted(name for name, tier in tiered.items() if tier > needed)
         if deep and followers:
             depth = max(tiered.values())
+            moved = next((name for name in deep if tiers.gap(name) is None), deep[0])
             yield Finding(
                 "TIER_TOO_DEEP",
                 "warning" if depth > needed + 1 else "info",
@@ -232,8 +233,9 @@ def too_deep(situation: Situation) -> Iterator[Finding]:
                 evidence=first_few(evidence_of(tiers, name) for name in deep),
                 fix=(
                     step(
-                        f"let {deep[0]} register anew ({FORCE}) when nodes nearer to the source have room",
+                        f"let {moved} register anew ({FORCE}) when nodes nearer to the source have room",
                         "what delays or stops a node delays and stops all below it",
+                        f"not before it has done what LOG_GAP says of {moved}" if tiers.gap(moved) else None,
                     ),
                 ),
             )

@@ -11,6 +11,7 @@ from workbench.model import counted
 from workbench.repairs.plans import Draft, Need, View
 from workbench.rules.tier_mending import GONE, TierModel
 from workbench.systems.comdb2 import sql
+from workbench.systems.comdb2.detectors.nodes import names_no_host
 
 if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
@@ -93,6 +94,14 @@ def weighed(view: View, need: Need, draft: Draft) -> Draft:
         return replace(draft, refused=why)
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
+    moves = {step.repair for step in draft.steps} & _MOVES
+    if moves and need.server and (unknown := names_no_host(tiers, need.server)):
+        says = f"{need.server} is told to follow {unknown}, and no row is of a host of that name"
+        if moves & _CONNECTS:
+            return replace(draft, refused=f"{says}: unless that is its cluster or tier, the registry offers it nothing")
+        draft = replace(
+            draft, unasked=f"{says}: first see whether that is its cluster or tier, for then a restart is enough"
+        )
     if need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
     count, first = own
