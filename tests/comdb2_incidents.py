@@ -187,6 +187,13 @@ INCIDENTS: dict[str, Files] = {
         beside("A@a9", FORKED, beside("S@s2", FORKED, dumps(WHOLE, WHOLE))), s1=4, s2=6
     ),
     "newer_generation_than_its_source": tree(SOURCE, Made("A@a1", at=(9, 500), source="S@s1", generation=6)),
+    "source_and_copies_lack_the_same": dumps(*3 * [[*WHOLE[:32], *WHOLE[35:]]]),
+    "silent_node_is_hidden_by_the_source": tree(
+        FAR,
+        Made("A@a1", at=(20, 900), source="S@s1", age=800, answers=False),
+        Made("A@a2", at=(9, 5), source="A@a1"),
+        Made("A@a3", at=(14, 5), first=9, state="Pending"),
+    ),
     # --- the tree
     "healthy": tree(SOURCE, FOLLOWS, Made("A@a2", source="S@s1")),
     "stopped_by_command": tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), source="S@s1", age=400)),

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.cases.case import Case
+from workbench.diagnosing.tier_earlier import Hole, holes_before
 from workbench.diagnosing.tier_logs import NodeLogs
 from workbench.fleet.tiered import (
     TieredSnapshot,
@@ -53,6 +54,12 @@ class Tiers:
         """The collected logs."""
         sources = {name: self.roots(source) for source, names in self.members.items() for name in names}
         return NodeLogs(self.case, self.seen, self.tiering.form, sources, self.limit)
+
+    @cached_property
+    def holes_before(self) -> list[Hole]:
+        """What logs lacked in earlier snapshots, where no later dump shows the place."""
+        sources = {name: self.roots(source) for source, names in self.members.items() for name in names}
+        return holes_before(self.case, self.seen, self.tiering.form, sources, self.limit)
 
     @cached_property
     def tiering(self) -> Tiering:
@@ -253,7 +260,8 @@ class Tiers:
         source, database = self.source_of(name) or "", name.partition("@")[0]
         head, own = self.known_head(source), set(self.roots(source))
         whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
-        whole = [node for node in whole if self.there(node) and node not in self.logs.spoilt]
+        doubted = self.logs.spoilt | {hole.server for hole in self.holes_before}
+        whole = [node for node in whole if self.there(node) and node not in doubted]
         return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
 
     def may_be_served(self, name: str, start: Lsn | None = None) -> bool:

@@ -322,9 +322,14 @@ class NodeLogs:
 
     def between_dumps(self, name: str) -> int:
         """How many of the listed gaps lie between two collected files: nothing was collected there."""
+        log = self.log(name)
+        return len(log.gaps.first) - len(self.own_gaps(name)) if log else 0
+
+    def own_gaps(self, name: str) -> list[Gap]:
+        """The listed gaps of a log that are within what was collected of it."""
         log, ends = self.log(name), self._collected(name)
         lasts, firsts = {last for _, last in ends}, {first for first, _ in ends}
-        return sum(gap.after in lasts and gap.next in firsts for gap in log.gaps.first) if log else 0
+        return [gap for gap in log.gaps.first if not (gap.after in lasts and gap.next in firsts)] if log else []
 
     @cached_property
     def spoilt(self) -> frozenset[str]:

@@ -49,8 +49,9 @@ SILENT = SERVE_NOBODY | {conditions.UNREACHABLE}
 _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
-NO_ANSWER, OTHER_HISTORY = "no_answer", "other_history"
+NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE = "no_answer", "other_history", "hole_before"
 UNKNOWN_SAYS = {
+    HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
     OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
     conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
@@ -80,6 +81,10 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         found.totals["missing"] += 1
         if len(found.missing) < tiers.limit:
             found.missing.append(about | lack | {"position": show(lack["position"])})
+    for hole in tiers.holes_before:
+        if hole.server == name:
+            row = {"from": show(hole.first), "to": show(hole.last), "count": hole.count}
+            found.unknown.append(about | row | {"why": HOLE_BEFORE, "says": UNKNOWN_SAYS[HOLE_BEFORE]})
     anew = tiers.logs.cut_back(name)
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return

@@ -11,6 +11,7 @@ from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
 from workbench.systems.comdb2.detectors.histories import apart_at_the_source
 from workbench.systems.comdb2.detectors.logs import (
     ahead_of_source,
+    damaged_before,
     damaged_logs,
     ended_early,
     history_changed,
@@ -35,6 +36,7 @@ DETECTORS: Detectors = {
     GENERATION: (history_changed,),
     HOLES: (
         damaged_logs,
+        damaged_before,
         apart_at_the_source,
         parted_logs,
         ended_early,

@@ -78,6 +78,40 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def damaged_before(situation: Situation) -> Iterator[Finding]:
+    """Logs that lacked records in an earlier snapshot, where what was collected since begins behind the place."""
+    tiers = tiers_of(situation)
+    for hole in tiers.holes_before:
+        name = hole.server
+        lacked = f"{counted(hole.count, 'record')} " if hole.count else "what stands "
+        mend = _if_it_stays(tiers, name, tiers.logs.reference(name))
+        yield Finding(
+            "LOG_GAP",
+            "warning",
+            f"{name}: in snapshot {hole.snapshot} its log lacked {lacked}between {place_text(hole.after)} and "
+            f"{place_text(hole.until)}, and no later dump of it reaches over that place: nothing shows that it was mended",
+            server=name,
+            origin=tiers.source_of(name),
+            items=(place_text(hole.first) or "",),
+            evidence=(
+                {"snapshot": hole.snapshot, "after": place_text(hole.after), "next_present": place_text(hole.until)},
+            ),
+            fix=(
+                step(
+                    f"read the log of {name} once more from {place_text(hole.after)} on, if it still has file {hole.after[0]}",
+                    "what was not applied then no later record mends; only a copy of another node does",
+                ),
+                mend
+                | {
+                    "repair": (mend["repair"] or "").replace(
+                        "if it is still there:",
+                        "if it is still there, or the file is gone and nobody copied the node anew since:",
+                    )
+                },
+            ),
+        )
+
+
 def _lost_commits(tiers: Tiers, name: str) -> str:
     """How many commits stand where the log of a node lacks records, as far as the logs of others show them."""
     known = tiers.logs.lost_commits(name)

@@ -160,7 +160,9 @@ def parted(view: View) -> set[str | None]:
     gets that, too.
     """
     model = tiers_of(view)
-    return {one.server for one in view.about(PARTED)} | model.spoilt | model.parted
+    tiers = view.situation.verdicts.tiers
+    before = {hole.server for hole in tiers.holes_before} if tiers else set()
+    return {one.server for one in view.about(PARTED)} | model.spoilt | model.parted | before
 
 
 def fanout_below(model: TierModel, name: str) -> int:
