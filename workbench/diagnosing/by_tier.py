@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Any
 
 from workbench.cases.case import Case
-from workbench.diagnosing.tier_earlier import Hole, holes_before
+from workbench.diagnosing.tier_earlier import Hole, deletion_speeds, holes_before
 from workbench.diagnosing.tier_logs import NodeLogs
+from workbench.diagnosing.tier_standstill import Standstill, standstills
 from workbench.fleet.tiered import (
     TieredSnapshot,
     followed_source,
@@ -52,14 +53,21 @@ class Tiers:
     @cached_property
     def logs(self) -> NodeLogs:
         """The collected logs."""
-        sources = {name: self.roots(source) for source, names in self.members.items() for name in names}
-        return NodeLogs(self.case, self.seen, self.tiering.form, sources, self.limit)
+        return NodeLogs(self.case, self.seen, self.tiering.form, self._clusters, self.limit)
+
+    @cached_property
+    def _clusters(self) -> dict[str, list[str]]:
+        return {name: self.roots(source) for source, names in self.members.items() for name in names}
 
     @cached_property
     def holes_before(self) -> list[Hole]:
         """What logs lacked in earlier snapshots, where no later dump shows the place."""
-        sources = {name: self.roots(source) for source, names in self.members.items() for name in names}
-        return holes_before(self.case, self.seen, self.tiering.form, sources, self.limit)
+        return holes_before(self.case, self.seen, self.tiering.form, self._clusters, self.limit)
+
+    @cached_property
+    def standstills(self) -> dict[str, Standstill]:
+        """The nodes that are known to get nothing although they look connected, and why."""
+        return standstills(self)
 
     @cached_property
     def tiering(self) -> Tiering:
@@ -371,22 +379,7 @@ class Tiers:
     @cached_property
     def deleted_per_second(self) -> dict[str, float]:
         """Source database -> log files deleted in a second, between the two last snapshots; without two, nothing."""
-        labels = list(self.case.snapshots)
-        at = labels.index(self.seen.label)
-        found: dict[str, float] = {}
-        if not at:
-            return found
-        before = tiered_snapshot(self.case, labels[at - 1])
-        if before.now is None or self.seen.now is None or self.seen.now <= before.now:
-            return found
-        for source in self.sources:
-            then, now = (
-                max((one for name in self.roots(source) if (one := seen.first_file(name)) is not None), default=None)
-                for seen in (before, self.seen)
-            )
-            if then is not None and now is not None and now > then:
-                found[source] = (now - then) / (self.seen.now - before.now).total_seconds()
-        return found
+        return deletion_speeds(self.case, self.seen, self._roots)
 
     def lost_in(self, name: str) -> float | None:
         """Seconds until the source has deleted the file that a node needs next, if it goes on as between the last two
@@ -497,8 +490,7 @@ class Tiers:
 
     def children(self, name: str) -> tuple[str, ...]:
         """The nodes that pull from it, as the registry says."""
-        place = self.place(name)
-        return place.children if place else ()
+        return place.children if (place := self.place(name)) else ()
 
     def parent(self, name: str) -> str | None:
         """The node that it pulls from, as the registry says; of several the one nearest to the source."""

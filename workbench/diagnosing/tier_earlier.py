@@ -1,4 +1,4 @@
-"""What logs of earlier snapshots lacked, at places that no later dump of the node shows: that it was mended nothing tells."""
+"""What earlier snapshots tell: what logs lacked, where no later dump shows the place, and how fast files are deleted."""
 
 from __future__ import annotations
 
@@ -85,3 +85,26 @@ def _holes(logs: NodeLogs, name: str, label: str) -> Iterator[Hole]:
         yield Hole(name, label, gap.after, gap.next, *ends)
     if lacking:
         yield Hole(name, label, lacking[0], lacking[-1], lacking[0], lacking[-1], len(lacking))
+
+
+def snapshot_before(case: Case, seen: TieredSnapshot) -> TieredSnapshot | None:
+    """The snapshot before this one; None: this is the first."""
+    labels = list(case.snapshots)
+    at = labels.index(seen.label)
+    return tiered_snapshot(case, labels[at - 1]) if at else None
+
+
+def deletion_speeds(case: Case, seen: TieredSnapshot, clusters: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Source database -> log files that its nodes deleted in a second, since the snapshot before; `clusters`: these nodes."""
+    before = snapshot_before(case, seen)
+    if before is None or before.now is None or seen.now is None or seen.now <= before.now:
+        return {}
+    found: dict[str, float] = {}
+    for source, roots in clusters.items():
+        then, now = (
+            max((one for name in roots if (one := shot.first_file(name)) is not None), default=None)
+            for shot in (before, seen)
+        )
+        if then is not None and now is not None and now > then:
+            found[source] = (now - then) / (seen.now - before.now).total_seconds()
+    return found

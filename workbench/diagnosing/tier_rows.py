@@ -132,6 +132,8 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     last, source = tiers.last(name), tiers.source_of(name)
     if last is None or source is None or not tiers.source_is_known:
         return []
+    if (still := tiers.standstills.get(name)) and still.sure:  # it gets nothing, though it looks connected
+        return []
     if name in tiers.logs.parted:  # it has to connect anew before it gets anything, and to cut its end off
         return []
     if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date, if they are there
@@ -409,6 +411,8 @@ def _says(tiers: Tiers, name: str, state: str) -> str:
     if state == conditions.BEHIND and tiers.seen.nodes and name not in tiers.seen.nodes:
         return "it answers, and its source has more; the registry has no row of it"
     place = tiers.place(name)
+    if state == conditions.BEHIND and (standing := tiers.standstills.get(name)):
+        return f"it is connected and reports itself, and gets nothing: {standing.says}"
     if state == conditions.BEHIND and place and place.parents and not senders(tiers, name):
         return _stuck(tiers, name)
     if state == conditions.UNTOLD and not tiers.source_is_known:

@@ -36,6 +36,9 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
         B@b1 pulls from A@a1, which lacks file 8   B@b1: do what LOG_GAP says of B@b1
     """
     state = tiers.states[name]
+    if (standing := tiers.standstills.get(name)) and state not in SILENT | WAITING and not tiers.gap(name):
+        code = "REPLICANT_INACTIVE" if standing.no_source else "STALLED_BUT_GREEN"
+        return _do(code, [name], f"{name} is connected, and gets nothing")
     if state not in SILENT | WAITING and tiers.logs.cut_back(name):
         return _do(
             "LOG_DIVERGED",

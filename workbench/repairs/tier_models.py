@@ -32,6 +32,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         tiers.logs.spoilt - tiers.logs.parted,
         tiers.logs.parted,
         {row["server"]: row["count"] for row in pending},
+        {name for name, standing in tiers.standstills.items() if standing.sure},
     )
     if not tiers.source_is_known:
         model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either

@@ -8,7 +8,7 @@ frees may be deleted at once, so it is taken to be gone.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any
@@ -462,10 +462,12 @@ def tier_model(
     spoilt: frozenset[str] = frozenset(),
     parted: frozenset[str] = frozenset(),
     waiting: Mapping[str, int] | None = None,
+    still: Collection[str] = (),
 ) -> TierModel:
     """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing.
 
     waiting  node -> how many changes it waits for, as far as the diagnosis counts them
+    still    nodes that are known to get nothing although they look connected
     """
     rows = {one.name: one for one in registry.nodes}
     servers: dict[str, Server] = {}
@@ -514,7 +516,8 @@ def tier_model(
             links += [Link(roots[-1], other, other not in parted) for other in roots[:-1]]
     for pull in registry.pulls:
         if pull.name in servers and pull.source in servers:
-            running = condition[pull.name] in PULLING and pull.name not in parted  # that one has to connect anew
+            # One that has parted has to connect anew before it gets anything.
+            running = condition[pull.name] in PULLING and pull.name not in parted and pull.name not in still
             links.append(Link(pull.source, pull.name, running))
     heads = {source: max(ends.values()) for source, ends in lasts.items()}
     return TierModel(

@@ -19,7 +19,7 @@ from workbench.systems.comdb2.detectors.logs import (
     older_generation,
     parted_logs,
 )
-from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating, set_aside
+from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating, set_aside, standing_still
 from workbench.systems.comdb2.detectors.settings import unsafe_settings
 from workbench.systems.comdb2.detectors.trees import (
     cycles,
@@ -45,6 +45,16 @@ DETECTORS: Detectors = {
         newer_generation,
         cannot_go_on,
     ),
-    APPLYING: (gone, not_replicating, set_aside, cycles, orphans, unlisted, reverse_links, pending_limit),
+    APPLYING: (
+        gone,
+        not_replicating,
+        standing_still,
+        set_aside,
+        cycles,
+        orphans,
+        unlisted,
+        reverse_links,
+        pending_limit,
+    ),
     LAG: (held_log, full_nodes, too_deep, unsafe_settings),
 }

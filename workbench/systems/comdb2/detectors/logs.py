@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from workbench.diagnosing.tier_generations import older_source
@@ -19,6 +19,12 @@ from workbench.systems.comdb2.lsn import FIRST, lsn_text
 if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.situation import Situation
+
+_AT_ONCE = timedelta(seconds=1)
+"""Within that long no source writes, and no node fetches, a whole log file more than was there: they are of megabytes."""
+
+_IN_ONE_GO = timedelta(minutes=10)
+"""Nodes that are asked one after the other are asked within that long."""
 
 _CONNECT_ANEW = "let {} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it"
 
@@ -334,7 +340,11 @@ def _copies_go_on(tiers: Tiers, name: str) -> bool:
 
 
 def ahead_of_source(situation: Situation) -> Iterator[Finding]:
-    """Nodes that answered before the source did, and were further: the source cut its log off, or lost its end."""
+    """Nodes that answered before the source did, and were further: the source cut its log off, or lost its end.
+
+    One that was asked later may have got more meanwhile, but no whole files within seconds; and not where the source answered
+    less than it had reported itself.
+    """
     tiers = tiers_of(situation)
     for source, name in each(tiers):
         last, probe = tiers.seen.probed(name), tiers.seen.probes.get(name)
@@ -343,20 +353,37 @@ def ahead_of_source(situation: Situation) -> Iterator[Finding]:
             continue
         later = [tiers.seen.probes[one]["at"] for one in heads]
         head = tiers.head(source, True)
-        # Read later than the source, a node may simply have got more meanwhile.
-        if head is None or last <= head or probe["at"] is None or None in later or min(later) <= probe["at"]:
+        if head is None or last <= head or probe["at"] is None or None in later:
             continue
+        # Read later than the source, a node may simply have got more meanwhile.
+        before = min(later) > probe["at"]
+        back = [one for one in heads if tiers.seen.outdated(one) and (tiers.seen.reported(one) or head) > head]
+        files, first = last[0] - head[0] - 1, tiers.seen.first_file(name)
+        leaps = files > 0 and probe["at"] - max(later) <= _AT_ONCE
+        beyond = first is not None and first > head[0] and probe["at"] - max(later) <= _IN_ONE_GO
+        if not (before or leaps or beyond or (back and len(back) == len(heads))):
+            continue
+        how = ", asked not before it," if before else ", asked at the same time," if leaps else ""
+        says = f"{name} is at {lsn_text(last)}, and its source{how} only at {lsn_text(head)}"
+        says += f", more than {counted(files, 'whole log file')} before that" if files > 0 else ""
+        says += f"; its own oldest log file is {first}: the two logs have nothing in common" if beyond else ""
+        says += f"; {back[0]} had reported {place_text(tiers.seen.reported(back[0]))} before" if back else ""
         yield Finding(
             "LOG_DIVERGED",
             "warning",
-            f"{name} is at {lsn_text(last)}, and its source, asked not before it, only at {lsn_text(head)}: the "
-            "source has cut its log off",
+            f"{says}: the source has cut its log off" + ("" if before else ", or was put back to an older state"),
             server=name,
             origin=source,
             items=(lsn_text(last),),
             evidence=(evidence_of(tiers, name), *(evidence_of(tiers, one) for one in heads)),
             fix=(
                 step(
+                    f"find out which of the two is right: look whether {some(heads)} was put back, and what {name} pulls from",
+                    "without a log file that both have a node finds no commit to join at: it gets nothing from there",
+                    f"do not rebuild {name} before: it may be the last one to have what the source lost",
+                )
+                if beyond
+                else step(
                     f"compare the ends of both logs (comdb2_transaction_logs, flags 4) before {name} connects anew",
                     "on connecting it cuts off what stands behind the newest commit that both have",
                 ),

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 RESET = """exec procedure sys.physrep.reset_nodes('{}', "'{}'", 'Inactive')"""
 """The procedure puts the host into its statement as it is, so it has to come with quotes of its own."""
 
+FORCE = "exec procedure sys.cmd.send('physrep_force_registration') on it"
+
 SOON = 1
 """A node whose next file is among so many oldest ones of the source loses it with the next deletions."""
 
@@ -153,6 +155,8 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
                     "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one",
                 ),
             ]
+        if standing := tiers.standstills.get(name):
+            why += f"; {standing.says}"
         yield Finding(
             "REPLICANT_INACTIVE",
             "warning" if state == PENDING else "error",
@@ -163,6 +167,53 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
             evidence=(evidence_of(tiers, name) | {"host": host},),
             fix=tuple(fix),
         )
+
+
+def standing_still(situation: Situation) -> Iterator[Finding]:
+    """Nodes that look connected and get nothing: by what they count, by what their log says, or as two snapshots show."""
+    tiers = tiers_of(situation)
+    for name, standing in sorted(tiers.standstills.items()):
+        state, source, last = tiers.states[name], tiers.source_of(name), tiers.last(name)
+        if state in (STOPPED, PENDING, NO_SOURCE, GAPPED):
+            continue  # what is told of that says this, too
+        donors, _ = tiers.donors(name)
+        having = (
+            f"by what they tell {some(donors)} ha{'s' if len(donors) == 1 else 've'} what it needs"
+            if donors
+            else "nobody that answers is known to have what it needs"
+        )
+        if standing.no_source:
+            yield Finding(
+                "REPLICANT_INACTIVE",
+                "error" if standing.counted else "warning",
+                f"{name}: {standing.says}; {having}",
+                server=name,
+                origin=source,
+                items=(place_text(last) or "",),
+                evidence=(standing.evidence, evidence_of(tiers, name)),
+                fix=(
+                    step(
+                        f"look at what the log of {name} says of the sources that it tries, and whether it reaches them",
+                        "it goes on to try the same ones for ever, and looks like one that is slow",
+                    ),
+                ),
+            )
+        else:
+            yield Finding(
+                "STALLED_BUT_GREEN",
+                "warning",
+                f"{name} stands at {place_text(last)} and reports itself: {standing.says}",
+                server=name,
+                origin=source,
+                items=(place_text(last) or "",),
+                evidence=(standing.evidence, evidence_of(tiers, name)),
+                fix=(
+                    step(
+                        f"look at what the log of {name} says last; if that tells nothing, let it register anew ({FORCE})",
+                        f"it looks connected, and gets nothing; {having}",
+                    ),
+                ),
+            )
 
 
 def set_aside(situation: Situation) -> Iterator[Finding]:

@@ -10,15 +10,13 @@ from workbench.diagnosing.tier_rows import unlisted as unlisted_nodes
 from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
-from workbench.systems.comdb2.detectors.nodes import RESET
+from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
 
 if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.situation import Situation
     from workbench.rules.holding import LogHold
-
-FORCE = "exec procedure sys.cmd.send('physrep_force_registration') on it"
 
 
 def cycles(situation: Situation) -> Iterator[Finding]:

@@ -95,6 +95,8 @@ def weighed(view: View, need: Need, draft: Draft) -> Draft:
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
     moves = {step.repair for step in draft.steps} & _MOVES
+    if moves and (standing := tiers.standstills.get(need.server or "")):
+        draft = replace(draft, unasked=f"{need.server}: {standing.says}; first look at its log why")
     if moves and need.server and (unknown := names_no_host(tiers, need.server)):
         says = f"{need.server} is told to follow {unknown}, and no row is of a host of that name"
         if moves & _CONNECTS:
@@ -109,7 +111,7 @@ def weighed(view: View, need: Need, draft: Draft) -> Draft:
     theirs = tiers.logs.reference(need.server)
     # Where a second log is another one than the source's, it may be the same other one.
     alone = not any(
-        one != need.server and reference == theirs and one in tiers.logs.spoilt for reference, one in tiers.logs.pairs
+        one != need.server and tiers.logs.own_records(one) for reference, one in tiers.logs.pairs if reference == theirs
     )
     whose = f"that only the log of {need.server} has" if alone else f"of {need.server} that {theirs} does not have"
     cost = f"{counted(count, 'record')} {whose}, from {of} on, {'is' if count == 1 else 'are'} "
