@@ -101,15 +101,49 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
     first, count = counted or _known_behind(tiers, source, last, head)
     start = anew[0] if anew else last
     suppliers = senders(tiers, name)
-    about |= {
-        "count": count,
-        "first": show(first),
-        "last": show(head),
-        "available": count if not tiers.source_is_known or tiers.may_be_served(name, start) else 0,
-    }
     whole = counted is not None and tiers.logs.whole_behind(name, start, head)
-    about |= {"counted": whole, "bytes": tiers.lag(start, head)[0]}
-    found.pending.append(about | {"suppliers": suppliers})
+
+    def waits(first: Lsn, count: int, begin: Lsn, upto: Lsn, suppliers: list[str]) -> Row:
+        served = not tiers.source_is_known or tiers.may_be_served(name, start)
+        row = about | {"count": count, "first": show(first), "last": show(upto), "available": count if served else 0}
+        return row | {"counted": whole, "bytes": tiers.lag(begin, upto)[0], "suppliers": suppliers}
+
+    end = _fed_up_to(tiers, name) if suppliers and anew is None else None
+    arriving = _first_part(tiers, source, name, end, counted is not None) if end and last < end < head else None
+    if arriving is None or end is None:
+        found.pending.append(waits(first, count, start, head, suppliers))
+        return
+    # What those that it hangs on have themselves is on its way; what stands behind that they do not get.
+    here, there = arriving
+    found.pending.append(waits(first, here, start, end, suppliers))
+    found.pending.append(waits(there, count - here, end, head, []))
+
+
+def _fed_up_to(tiers: Tiers, name: str) -> Lsn | None:
+    """Up to where a node gets the log as its suppliers are now; None: they go on, so that there is no end."""
+    own = set(tiers.roots(tiers.source_of(name) or ""))
+    if name in own:
+        return None
+    seen, level, places = {name}, _feeding(tiers, name), list[Lsn]()
+    while level:
+        here = [tiers.last(one) for one in level]
+        if None in here or not own.isdisjoint(level):
+            return None
+        places += filter(None, here)
+        seen |= set(level)
+        level = sorted({above for one in level for above in _feeding(tiers, one)} - seen)
+    return max(places, default=None)
+
+
+def _first_part(tiers: Tiers, source: str, name: str, end: Lsn, counted: bool) -> tuple[int, Lsn] | None:
+    """How much of what a node waits for stands up to a place, and the first behind it; None: the list was cut before it."""
+    last, head = tiers.last(name), tiers.known_head(source)
+    if not counted and last is not None and head is not None:
+        return _known_behind(tiers, source, last, end)[1], _known_behind(tiers, source, end, head)[0]
+    both = tiers.logs.beside_source(name)
+    places = both.behind.first if both and both.behind.count == len(both.behind.first) else []
+    behind = [place for place in places if place > end]
+    return (len(places) - len(behind), behind[0]) if behind and len(behind) < len(places) else None
 
 
 def known_to_end_at(tiers: Tiers, name: str, last: Lsn) -> bool:
@@ -154,9 +188,12 @@ def senders(tiers: Tiers, name: str) -> list[str]:
 def _goes_beyond(tiers: Tiers, supplier: str, place: Lsn, below: str) -> bool:
     """Whether a node has more than a place, or gets more. One that is stuck itself leaves those below it where they are."""
     seen, level = {below}, [supplier]
+    own = set(tiers.roots(tiers.source_of(below) or ""))
     while level:
         if any((here := tiers.last(one)) is None or here > place for one in level):
             return True
+        if any(one in own and senders(tiers, one) for one in level):
+            return True  # its cluster brings it further
         seen |= set(level)
         level = sorted({above for one in level for above in _feeding(tiers, one)} - seen)
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from workbench.diagnosing.by_tier import Tiers
@@ -14,6 +15,9 @@ from workbench.rules.tier_mending import tier_model
 def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
     """The trees of a case as a model; `pending`: how many changes wait at each node."""
     system, rows = tiers.shown.system, trees(tiers)
+    waiting: Counter[str] = Counter()
+    for one in pending:
+        waiting[one["server"]] += one["count"]
     for node in (node for row in rows for node in row["nodes"]):
         span = tiers.logs.span(node["node"])
         if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
@@ -31,7 +35,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         tiers.told.sources,
         tiers.logs.spoilt - tiers.logs.parted,
         tiers.logs.parted,
-        {row["server"]: row["count"] for row in pending},
+        waiting,
         {name for name, standing in tiers.standstills.items() if standing.sure},
     )
     if not tiers.source_is_known:
