@@ -15,6 +15,11 @@ SOURCE = Made("S@s1")
 FOLLOWS = Made("A@a1", source="S@s1")
 HOLDS = {"physrep_check_minlog_freq_sec": "600"}
 CUT = "2026/11/20 11:59:58 comdb2_replicated_truncate complete [9:500]\n"
+NOBODY = (
+    "2026/11/20 11:40:00 physrep: physrep worker thread has started\n"
+    "2026/11/20 11:40:01 physrep: Physical replicant is now replicating from S@s1\n"
+    "2026/11/20 11:59:30 physrep: PHYSREP NO VIABLE SOURCE\n"
+)
 ENDED = "2026/11/20 11:50:00 physrep: physrep worker thread has stopped\n" * 2
 
 
@@ -144,6 +149,16 @@ INCIDENTS: dict[str, Files] = {
     "names_a_host_without_a_row": naming(
         "s9", "A@a2", tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), state="Pending"))
     ),
+    "hangs_below_a_stopped_node": tree(
+        SOURCE,
+        FOLLOWS,
+        Made("A@a2", at=(9, 500), source="S@s1", age=395),
+        Made("B@b1", at=(8, 500), source="A@a2"),
+    ),
+    "hangs_on_a_source_node_that_catches_up": tree(
+        Made("S@s1", at=(9, 500)), Made("S@s2"), Made("A@a1", at=(9, 500), source="S@s1"), Made("A@a2", source="S@s2")
+    ),
+    "says_that_nobody_can_serve_it": tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), source="S@s1", log=NOBODY)),
     # --- who holds log files
     "row_spelled_as_its_version_asks": of_2023(
         Made("S@s1", first=4),
@@ -187,6 +202,10 @@ INCIDENTS: dict[str, Files] = {
         beside("A@a9", FORKED, beside("S@s2", FORKED, dumps(WHOLE, WHOLE))), s1=4, s2=6
     ),
     "newer_generation_than_its_source": tree(SOURCE, Made("A@a1", at=(9, 500), source="S@s1", generation=6)),
+    "source_went_back_two_files": tree(
+        Made("S@s1", at=(7, 100), first=5), Made("A@a1", at=(9, 500), first=5, source="S@s1")
+    ),
+    "no_log_file_in_common": tree(Made("S@s1", at=(3, 50), first=1), Made("A@a1", at=(9, 700), source="S@s1")),
     "source_and_copies_lack_the_same": dumps(*3 * [[*WHOLE[:32], *WHOLE[35:]]]),
     "silent_node_is_hidden_by_the_source": tree(
         FAR,

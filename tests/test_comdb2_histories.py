@@ -70,3 +70,18 @@ def test_without_logs_the_lower_generation_of_two_nodes_of_the_source_has_parted
         found_in(tmp_path, tree(Made("S@s2", generation=6), SOURCE, Made("A@a1", source="S@s2", generation=6)))
     )
     assert told.keys() == {"S@s1"} and "the higher generation was elected" in told["S@s1"]
+
+
+def test_a_hole_that_no_later_dump_reaches_over_stays_unknown(tmp_path: Path) -> None:
+    """It was missed in the first snapshot; the dumps of the second one begin behind it."""
+    holed = dumps(WHOLE, [*WHOLE[:12], *WHOLE[16:]])
+    found = found_in(tmp_path, holed, dumps(WHOLE[20:], WHOLE[20:]))
+    (gap,) = [one for one in found["findings"] if one["code"] == "LOG_GAP"]
+    assert gap["severity"] == "warning" and "in snapshot s1 its log lacked 4 records" in gap["summary"]
+    told = [(row["server"], row["from"], row["count"], row["why"]) for row in found["unknown"]]
+    assert told == [("A@a1", WHOLE[12][0], 4, "hole_before")] and not found["missing"]
+
+
+def test_a_hole_that_a_later_dump_shows_mended_is_none(tmp_path: Path) -> None:
+    found = found_in(tmp_path, dumps(WHOLE, [*WHOLE[:12], *WHOLE[16:]]), dumps(WHOLE, WHOLE))
+    assert not found["unknown"] and not [one for one in found["findings"] if one["code"] == "LOG_GAP"]
