@@ -371,7 +371,8 @@ KEYS: Mapping[str, str] = {
     "trees[].nodes[].tier": "how many nodes away from the source; null: it hangs on nothing",
     "trees[].nodes[].parent": "node that it pulls from, as the registry says; null: none",
     "trees[].nodes[].children": "how many nodes pull from it, as the registry says",
-    "trees[].nodes[].keepalive_age_s": "seconds since it last reported itself; null: never, or nothing tells",
+    "trees[].nodes[].keepalive_age_s": "seconds since it last reported itself, below 0 if that is of a time to "
+    "come; null: never, or nothing tells",
     "trees[].nodes[].registry_lsn": "the last position that it reported",
     "trees[].nodes[].cut_back_to": "where it cut its log back to after that report, by its own log, if it was not asked since: "
     "it is there or further; null: it did not",

@@ -391,7 +391,7 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
     current = None if name in seen.cut_since or seen.outdated(name) else reported
     registry_lag = tiers.lag(current, tiers.head(source, False))
     actual_lag = tiers.lag(probed, tiers.head(source, True))
-    age, answered = seen.age(name), seen.answered(name)
+    age, answered = seen.since_report(name), seen.answered(name)
     donors, silent_donors = tiers.donors(name) if tiers.needs(name) else ([], [])
     files = seen.files.get(name, {})
     _, cut = tiers.sizes

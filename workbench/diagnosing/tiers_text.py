@@ -9,6 +9,9 @@ from workbench.plain import aligned, one_cell
 
 Row = Mapping[str, Any]
 
+_CLOCKS_DIFFER = 600
+"""Who reported itself so many seconds after the registry's clock was read, did so while the tables were read."""
+
 
 def tiers_text(found: Row) -> str:
     """A section for each tree; nothing where nodes do not pull from each other in tiers."""
@@ -94,13 +97,19 @@ def _node(one: Row, depth: int, listed: bool) -> list[str]:
         one_cell(one["state"] or ("no row" if listed else "-")),
         "-" if one["tier"] is None else str(one["tier"]),
         str(one["children"]),
-        ("never" if listed else "-") if age is None else f"{max(age, 0):,.0f} s ago",
+        _reported(age, listed),
         place_of(one) or "?",
         "?" if lag is None else f"{least}{max(lag, 0):,}",
         one["condition"].replace("_", " "),
         needs,
         _who_has_it(one) if needs != "-" else "-",
     ]
+
+
+def _reported(age: float | None, listed: bool) -> str:
+    if age is None:
+        return "never" if listed else "-"
+    return f"{age:,.0f} s ago" if age >= 0 else "0 s ago" if age > -_CLOCKS_DIFFER else f"{-age:,.0f} s ahead"
 
 
 def _who_has_it(one: Row) -> str:

@@ -19,7 +19,14 @@ from workbench.systems.comdb2.detectors.logs import (
     older_generation,
     parted_logs,
 )
-from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating, set_aside, standing_still
+from workbench.systems.comdb2.detectors.nodes import (
+    cannot_go_on,
+    gone,
+    not_replicating,
+    reports_to_come,
+    set_aside,
+    standing_still,
+)
 from workbench.systems.comdb2.detectors.settings import unsafe_settings
 from workbench.systems.comdb2.detectors.trees import (
     cycles,
@@ -46,6 +53,7 @@ DETECTORS: Detectors = {
         cannot_go_on,
     ),
     APPLYING: (
+        reports_to_come,
         gone,
         not_replicating,
         standing_still,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.diagnosing.tier_rows import lacking_its_file, senders
-from workbench.model import Finding, step
+from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import (
     CONNECTED,
     GAPPED,
@@ -35,6 +35,8 @@ SOON = 1
 
 def _silent(tiers: Tiers, name: str) -> str:
     age = tiers.seen.age(name)
+    if name in tiers.seen.ahead:
+        return "its last report is of a time to come, by the registry's clock"
     return "it never reported itself" if age is None else f"it reported itself {span_text(age)} ago"
 
 
@@ -214,6 +216,31 @@ def standing_still(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def reports_to_come(situation: Situation) -> Iterator[Finding]:
+    """Rows whose time the registry's clock had not come to: they look fresh, whatever became of their nodes."""
+    tiers = tiers_of(situation)
+    names = sorted(tiers.seen.ahead)
+    if not names:
+        return
+    most = max(-(tiers.seen.since_report(name) or 0) for name in names)
+    yield Finding(
+        "CLOCK_AHEAD",
+        "warning",
+        f"the last report{'s' if len(names) > 1 else ''} of {some(names)} {'are' if len(names) > 1 else 'is'} up to "
+        f"{span_text(most)} ahead of the registry's clock when it was read, {tiers.seen.now:%Y-%m-%d %H:%M:%S}: how old "
+        f"{'they are' if len(names) > 1 else 'it is'} nothing tells",
+        server=names[0],
+        evidence=first_few({"node": name, "seconds_ahead": -(tiers.seen.since_report(name) or 0)} for name in names),
+        fix=(
+            step(
+                "collect the registry's clock and its tables once more, in one go; if it is still so, set the clocks of the "
+                "hosts of the registry's database right",
+                "until that time has come such a row looks as if its node had just reported itself, though it may be gone",
+            ),
+        ),
+    )
 
 
 def set_aside(situation: Situation) -> Iterator[Finding]:
