@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from comdb2_incidents import FORKED, SOURCE, WHOLE, Files, answered, beside, dumps, tree
+from comdb2_incidents import FORKED, SOURCE, WHOLE, Files, answered, beside, dumps, log, tree
 from test_comdb2_diagnosis import diagnosed
 from tier_files import Made
 
@@ -85,3 +85,21 @@ def test_a_hole_that_no_later_dump_reaches_over_stays_unknown(tmp_path: Path) ->
 def test_a_hole_that_a_later_dump_shows_mended_is_none(tmp_path: Path) -> None:
     found = found_in(tmp_path, dumps(WHOLE, [*WHOLE[:12], *WHOLE[16:]]), dumps(WHOLE, WHOLE))
     assert not found["unknown"] and not [one for one in found["findings"] if one["code"] == "LOG_GAP"]
+
+
+def test_without_a_common_commit_no_connection_brings_two_logs_together(tmp_path: Path) -> None:
+    """All behind the first record differs: the node has none of what its source has there, and would find no place to join at."""
+    found = found_in(tmp_path, dumps(WHOLE, log(other_from=1), WHOLE))
+    (told,) = [one for one in found["findings"] if one["code"] == "LOG_DIVERGED"]
+    assert "no commit is common to both" in told["summary"] and "connect anew" not in told["fix"][0]["repair"]
+    assert [(row["server"], row["count"], row["suppliers"]) for row in found["pending"]] == [("A@a1", 39, [])]
+
+
+def test_below_a_node_with_a_hole_that_is_what_to_see_to(tmp_path: Path) -> None:
+    def below(folder: Path) -> None:
+        beside("B@b1", WHOLE[:12], dumps(WHOLE, [*WHOLE[:12], *WHOLE[16:]]))(folder)
+        (folder / "comdb2_physrep_connections.tsv").write_text("A\ta1\tS\ts1\nB\tb1\tA\ta1\n")
+
+    found = found_in(tmp_path, below)
+    (waits,) = [one for one in found["findings"] if one["code"] == "PENDING_CHANGES"]
+    assert waits["server"] == "B@b1" and waits["fix"][0]["repair"] == "do what LOG_GAP says of A@a1"

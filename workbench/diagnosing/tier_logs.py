@@ -181,6 +181,20 @@ class NodeLogs:
             return None
         return both.match, both.after_match.first[0], both.after_match.count
 
+    def unjoined(self, name: str) -> tuple[Place, Place, int] | None:
+        """Of a log that has no commit in common with its source's, as far as both were collected: the last record that both have
+        alike, or else the first of both, the first one of the source that it does not have, and how many these are.
+        """
+        both, span = self.beside_source(name), self.span(name)
+        if both is None or span is None or both.match is not None or not self.other_history(name):
+            return None
+        lists = (both.differing, both.only_reference, both.behind)
+        return (
+            both.last_same or span[0],
+            min(one.first[0] for one in lists if one.first),
+            sum(one.count for one in lists),
+        )
+
     def own_records(self, name: str) -> tuple[int, Place] | None:
         """How many records of another content, or at other places, than its source's a log has, and the first; None: it has none.
 

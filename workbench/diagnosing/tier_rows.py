@@ -85,7 +85,11 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         if hole.server == name:
             row = {"from": show(hole.first), "to": show(hole.last), "count": hole.count}
             found.unknown.append(about | row | {"why": HOLE_BEFORE, "says": UNKNOWN_SAYS[HOLE_BEFORE]})
-    anew = tiers.logs.cut_back(name)
+    anew, alone = tiers.logs.cut_back(name), tiers.logs.unjoined(name)
+    if alone is not None and head is not None and not tiers.retired(name) and name not in tiers.roots(source):
+        row = {"count": alone[2], "first": show(alone[1]), "last": show(head), "available": alone[2], "counted": False}
+        found.pending.append(about | row | {"bytes": tiers.lag(alone[0], head)[0], "suppliers": []})
+        return
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
     silent = tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last)

@@ -22,7 +22,8 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         span = tiers.logs.span(node["node"])
         if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
             node |= {"node_first": list(span[0]), "node_last": list(span[1])}
-        if anew := tiers.logs.cut_back(node["node"]):  # what stands behind that commit is no part of the source's log
+        # What stands behind that record is no part of the source's log.
+        if anew := tiers.logs.cut_back(node["node"]) or tiers.logs.unjoined(node["node"]):
             node["node_last"] = list(anew[0])
     model = tier_model(
         rows,
@@ -38,6 +39,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         waiting,
         {name for name, standing in tiers.standstills.items() if standing.sure},
     )
+    model.doubted = frozenset(hole.server for hole in tiers.holes_before)
     if not tiers.source_is_known:
         model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either
     return model

@@ -53,6 +53,7 @@ class TierModel(Model):
     follows    node -> the database that it is told to follow, and the hosts of it that it knows; else all of its source
     spoilt     nodes whose log is proven to lack records, or to hold other ones than that of the source
     parted     those that hold other ones only at the end: when they connect they cut that off
+    doubted    those whose log lacked records in an earlier snapshot, of which nothing shows that they were mended
     lost       nodes that nobody could serve from the beginning: what they lack is no fault of a repair
     """
 
@@ -66,6 +67,7 @@ class TierModel(Model):
     follows: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
     spoilt: frozenset[str] = frozenset()
     parted: frozenset[str] = frozenset()
+    doubted: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:

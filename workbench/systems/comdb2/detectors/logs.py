@@ -200,7 +200,7 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
 
 def _match(both: Compared, name: str, inside: bool) -> str:
     if both.match is None:
-        return ""
+        return "; in what was collected no commit is common to both"
     if inside:
         return (
             f"; behind it they are alike again: the last commit that both have is {lsn_text(both.match)}, so that "
@@ -265,6 +265,17 @@ def _joined_again(
         )
         yield rebuild(tiers, name) | {
             "why": "on connecting a node cuts its log back to the newest commit that both have, and that stands behind this place"
+        }
+        return
+    if other and tiers.logs.unjoined(name):
+        yield step(
+            f"read both logs from further back, as far as {name} and {reference} still have files",
+            "in what was collected they have no commit in common: only an older one can show where they part",
+        )
+        yield rebuild(tiers, name) | {
+            "why": "where there is no commit that both have, a node that connects finds no place to join at, and gets nothing",
+            "caution": f"only if no older commit is common either: with one {name} connects anew and is cut back to it; what "
+            f"only {name} has is lost either way",
         }
         return
     stale = [node for history in above.histories[1:] for node in history] if above else []

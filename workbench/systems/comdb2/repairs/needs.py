@@ -162,9 +162,7 @@ def parted(view: View) -> set[str | None]:
     gets that, too.
     """
     model = tiers_of(view)
-    tiers = view.situation.verdicts.tiers
-    before = {hole.server for hole in tiers.holes_before} if tiers else set()
-    return {one.server for one in view.about(PARTED)} | model.spoilt | model.parted | before
+    return {one.server for one in view.about(PARTED)} | model.spoilt | model.parted | model.doubted
 
 
 def fanout_below(model: TierModel, name: str) -> int:
