@@ -49,8 +49,9 @@ SILENT = SERVE_NOBODY | {conditions.UNREACHABLE}
 _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
-NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE = "no_answer", "other_history", "hole_before"
+NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
 UNKNOWN_SAYS = {
+    UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
     HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
     OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
@@ -100,6 +101,16 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         found.unknown.append(about | row)
         return
     span = tiers.logs.span(name)
+    if (
+        span
+        and span[1] == last
+        and tiers.seen.probed(name) is None
+        and any(one.rejected for one in tiers.logs.inputs[name])
+    ):
+        lacks = tiers.logs.behind(name)
+        row = {"from": show(lacks[0] if lacks else last), "to": show(head), "count": lacks[1] if lacks else None}
+        found.unknown.append(about | row | {"why": UNREAD, "says": UNKNOWN_SAYS[UNREAD]})
+        return
     # What the source has behind a dump that ended early, the node may have.
     counted = anew[1:] if anew else tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)

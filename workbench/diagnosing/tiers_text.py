@@ -26,7 +26,7 @@ def _tree(tree: Row) -> str:
     if firsts := tree["source_first"]:
         says += f" and has log files from {min(first[0] for first in firsts.values())} on"
     if not tree["source_is_known"]:
-        says += " (nothing tells who follows whom: its log goes furthest)"
+        says += " (nothing tells who follows whom: no log goes further)"
     heads = ["NODE", "STATE", "TIER", "SERVES", "REPORTED", "AT", "BEHIND BY", "IS", "FILE IT NEEDS", "WHO HAS IT"]
     rows = [_node(one, depth, tree["nodes_are_listed"]) for one, depth in in_order(tree["nodes"])]
     table = aligned([heads, *rows], right=(2, 3, 6, 8))

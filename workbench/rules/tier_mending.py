@@ -453,7 +453,7 @@ class TierModel(Model):
 
 
 def tier_model(
-    trees: Iterable[Mapping[str, Any]],
+    trees: Sequence[Mapping[str, Any]],
     registry: Registry,
     rules: Rules,
     order_key: Callable[[str, int, int], str],
@@ -476,6 +476,7 @@ def tier_model(
     source_of: dict[str, str] = {}
     condition: dict[str, str] = {}
     lasts: dict[str, dict[str, Lsn]] = {}
+    gapped = {node["node"] for one in trees for node in one["nodes"] if node.get("gap")}
     for one in trees:
         source = one["source"]
         for node in one["nodes"]:
@@ -499,14 +500,16 @@ def tier_model(
         )
         ends = {name: min(last, head) for name, last in ends.items()}
         # Nodes that pull differ by the moment at which each was asked: only the ends of the others are borders.
-        stuck = {last for name, last in ends.items() if condition[name] not in PULLING}
+        stuck = {last for name, last in ends.items() if condition[name] not in PULLING or name in {*gapped, *still}}
         lowest, *steps = sorted({min(ends.values()), *stuck, max(ends.values())})
         behind = {last: (waiting or {}).get(name, 0) for name, last in ends.items() if name in (waiting or {})}
         for before, place in pairwise((lowest, *steps)):  # the lowest one all have
             for name, last in ends.items():
                 if last >= place:
                     servers[name].holds.add(len(lots))
-            changes = max(behind.get(before, 1) - behind.get(place, 0), 1)
+            # Where nobody knows who follows whom, a place of a node is no change of the source: two may wait for the same.
+            least = 0 if before in behind and place in behind else 1
+            changes = max(behind.get(before, 1) - behind.get(place, 0), least)
             lots.append(Lot(source, order_key(source, *place), order_key(source, *place), changes))
         # The furthest node of the source that is there brings the others of its cluster up to date.
         roots = sorted(

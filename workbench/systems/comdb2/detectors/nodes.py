@@ -157,12 +157,19 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
                     "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one",
                 ),
             ]
+        says = SAYS[state]
+        if state != STOPPED and (ends := sorted(pull.source for pull in tiers.seen.awaited if pull.name == name)):
+            says = f"it waits until its source connects to it, as its row in comdb2_physrep_sources says ({some(ends)})"
+            why = "what the registry would offer it does not take"
+            fix = [
+                step(f"do what REVERSE_LINK_MISSING says of {name}", "a node with such a row does not connect itself")
+            ]
         if standing := tiers.standstills.get(name):
             why += f"; {standing.says}"
         yield Finding(
             "REPLICANT_INACTIVE",
             "warning" if state == PENDING else "error",
-            f"{name}: {SAYS[state]}; {why}",
+            f"{name}: {says}; {why}",
             server=name,
             origin=source,
             items=(place_text(tiers.last(name)) or "",) if tiers.last(name) else (),

@@ -246,11 +246,17 @@ def pending_limit(situation: Situation) -> Iterator[Finding]:
     waiting = sorted(name for name, row in tiers.seen.nodes.items() if row["state"] == "Pending")
     if most is None or len(waiting) < most + (not tiers.told.rules.full_at_limit):
         return
+    own = [offer for name in waiting if (offer := tiers.offer(name)) is not None]
+    nobody = "the registry answers nobody, and does not even record who asks"
+    if own and not any(offer.refused for offer in own):
+        nobody = (
+            "the registry answers no other node, and does not even record that it asks; one that is Pending sets its own row "
+            "to Inactive before it asks anew, and is answered"
+        )
     yield Finding(
         "PENDING_LIMIT",
         "error",
-        f"{len(waiting)} nodes are Pending and the limit is {most}: the registry answers nobody, and does not "
-        "even record who asks",
+        f"{len(waiting)} nodes are Pending and the limit is {most}: {nobody}",
         evidence=first_few(evidence_of(tiers, name) for name in waiting),
         fix=(
             step(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.diagnosing.tier_generations import older_source
+from workbench.diagnosing.tier_sources import what_would_tell
 from workbench.model import counted
 from workbench.repairs.plans import Draft, Need, View
 from workbench.rules.tier_mending import GONE, TierModel
@@ -90,7 +91,7 @@ def weighed(view: View, need: Need, draft: Draft) -> Draft:
     if tiers is None or not draft.steps or draft.refused:
         return draft
     if not tiers.source_is_known:
-        why = "nothing tells which of these logs is the source: collect the tables of the registry, or the settings of the nodes"
+        why = f"nothing tells which of these logs is the source: collect {what_would_tell(tiers)}"
         return replace(draft, refused=why)
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
