@@ -10,6 +10,9 @@ from comdb2_incidents import FORKED, SOURCE, WHOLE, Files, answered, beside, dum
 from test_comdb2_diagnosis import diagnosed
 from tier_files import Made
 
+from workbench import Case
+from workbench.repairs.planning import plan
+
 FORK = beside("S@s2", FORKED, dumps(WHOLE, WHOLE))
 
 
@@ -103,3 +106,50 @@ def test_below_a_node_with_a_hole_that_is_what_to_see_to(tmp_path: Path) -> None
     found = found_in(tmp_path, below)
     (waits,) = [one for one in found["findings"] if one["code"] == "PENDING_CHANGES"]
     assert waits["server"] == "B@b1" and waits["fix"][0]["repair"] == "do what LOG_GAP says of A@a1"
+
+
+def test_two_copies_that_differ_are_told_without_the_log_of_their_source(tmp_path: Path) -> None:
+    def without_source(folder: Path) -> None:
+        dumps(WHOLE, WHOLE, FORKED)(folder)
+        (folder / "S.s1.digest.tsv").unlink()
+
+    found = found_in(tmp_path, without_source)
+    (told,) = [one for one in found["findings"] if one["code"] == "LOG_DIVERGED"]
+    assert "A@a1 and A@a2, which follow S" in told["summary"] and "nothing tells which" in told["summary"]
+    assert told["items"] == [WHOLE[30][0]] and not found["missing"]
+
+
+def test_what_a_sibling_holds_of_a_gap_before_the_dump_of_the_source_is_missing(tmp_path: Path) -> None:
+    found = found_in(tmp_path, dumps(WHOLE[20:], [*WHOLE[:12], *WHOLE[16:]], WHOLE))
+    told = [(row["server"], row["position"], row["held_by"]) for row in found["missing"]]
+    assert told == [("A@a1", place, ["A@a2"]) for place, _ in WHOLE[12:16]]
+
+
+def test_lines_that_were_not_read_may_be_what_a_node_seems_to_lack(tmp_path: Path) -> None:
+    def cut(folder: Path) -> None:
+        dumps(WHOLE, WHOLE)(folder)
+        dump = folder / "A.a1.digest.tsv"
+        dump.write_bytes(dump.read_bytes()[:-60])
+
+    found = found_in(tmp_path, cut)
+    assert [(row["server"], row["why"], row["count"]) for row in found["unknown"]] == [("A@a1", "unread", 1)]
+    assert not found["pending"]
+
+
+def test_records_that_two_copies_may_share_are_not_called_those_of_one_alone(tmp_path: Path) -> None:
+    found_in(tmp_path, dumps(WHOLE, FORKED, FORKED[:34]))
+    chosen = [course for course in plan(Case.open(tmp_path / "case")).courses if course.chosen]
+    assert [course.costs.split(",")[0] for course in chosen] == [
+        "10 records of A@a1 that S@s1 does not have",
+        "4 records of A@a2 that S@s1 does not have",
+    ]
+
+
+def test_no_way_leads_to_a_guessed_history(tmp_path: Path) -> None:
+    """A@a2 has parted from both nodes of the source, and nothing tells which of these is right."""
+    found_in(tmp_path, beside("S@s2", FORKED, dumps(WHOLE, WHOLE, log(other_from=20))))
+    made = plan(Case.open(tmp_path / "case"))
+    assert not made.steps
+    assert all(
+        "nothing tells which is right" in course.refused for course in made.courses if course.way != "donor-S@s1"
+    )

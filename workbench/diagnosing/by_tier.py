@@ -268,7 +268,7 @@ class Tiers:
         source, database = self.source_of(name) or "", name.partition("@")[0]
         head, own = self.known_head(source), set(self.roots(source))
         whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
-        doubted = self.logs.spoilt | {hole.server for hole in self.holes_before}
+        doubted = self.logs.spoilt | self.logs.at_odds | {hole.server for hole in self.holes_before}
         whole = [node for node in whole if self.there(node) and node not in doubted]
         return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
 

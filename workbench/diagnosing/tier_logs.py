@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +30,18 @@ LOG = "log"
 
 @dataclass(frozen=True)
 class _Told:
-    """What all logs show; of a cluster whose nodes hold different logs, whose log each node's is held against."""
+    """What all logs show.
+
+    references  node -> whose log its own is held against
+    siblings    pairs of nodes that follow one source, of which no log was collected
+    holders     node -> another one whose log shows what its own lacks at places that its source's does not reach
+    apart       the clusters whose own nodes hold different logs
+    """
 
     looked: Looked
     references: Mapping[str, str | None]
+    siblings: tuple[tuple[str, str], ...] = ()
+    holders: Mapping[str, str] = field(default_factory=dict)
     apart: tuple[Apart, ...] = ()
 
 
@@ -100,23 +108,61 @@ class NodeLogs:
 
     def _look(self, spark: SparkSession | None) -> _Told:
         references = {name: self._most_read(name) for name in sorted(self.parts)}
-        pairs = _beside_references(references)
+        siblings = tuple(self._siblings(references))
+        pairs = [*_beside_references(references), *siblings]
         looked = looked_at(self.parts, pairs, self._sizes, spark, self._form, self._limit)
+        holders = self._holders(looked, references)
         clusters = {tuple(self._read_first(roots)) for roots in self._sources.values()}
         split = sorted(roots for roots in clusters if any(forked(looked.pairs[roots[0], other]) for other in roots[1:]))
-        if not split:
-            return _Told(looked, references)
+        if not split and not holders:
+            return _Told(looked, references, siblings)
         more = [
             pair
             for roots in split
             for pair in pairs_of(roots, [name for name in sorted(self.parts) if self._most_read(name) == roots[0]])
         ]
-        looked = looked_at(self.parts, [*dict.fromkeys([*pairs, *more])], self._sizes, spark, self._form, self._limit)
+        pairs = [*dict.fromkeys([*pairs, *more, *((copy, name) for name, copy in holders.items())])]
+        looked = looked_at(self.parts, pairs, self._sizes, spark, self._form, self._limit)
         found = tuple(apart(looked, roots, self._generations(roots), self._leading(roots)) for roots in split)
         for one, roots in zip(found, split, strict=True):
             for name in [name for name, reference in references.items() if reference == roots[0]]:
                 references[name] = one.elected or (name if name in roots else _nearest(looked, roots, name))
-        return _Told(looked, references, found)
+        return _Told(looked, references, siblings, holders, found)
+
+    @property
+    def siblings(self) -> tuple[tuple[str, str], ...]:
+        """Logs of nodes that follow one source, each beside the largest of them, where no log of that source was collected."""
+        return self._told.siblings
+
+    @property
+    def at_odds(self) -> frozenset[str]:
+        """Of these the nodes that hold different records: nothing tells which of them has parted, and none of them is copied."""
+        return frozenset(name for pair in self.siblings if forked(self.looked.pairs[pair]) for name in pair)
+
+    def _siblings(self, references: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, reference in references.items():
+            if reference is None and name in self._sources:
+                groups.setdefault(tuple(self._sources[name]), []).append(name)
+        for names in groups.values():
+            first, *others = self._read_first(names)
+            yield from ((first, other) for other in others)
+
+    def _holders(self, looked: Looked, references: Mapping[str, str | None]) -> dict[str, str]:
+        """Of each log that lacks records before that of its source begins, another one of the same source that reaches there."""
+        found: dict[str, str] = {}
+        for name, reference in references.items():
+            theirs = looked.logs[reference].first if reference else None
+            gaps = [gap for gap in looked.logs[name].gaps.first if theirs is None or gap.next <= theirs]
+            for copy in self._read_first(
+                [one for one in self.parts if self._sources.get(one) == self._sources.get(name)]
+            ):
+                log = looked.logs[copy]
+                if copy in (name, reference) or log.first is None or log.last is None or name not in self._sources:
+                    continue
+                if any(log.first <= gap.after and gap.next <= log.last for gap in gaps):
+                    found.setdefault(name, copy)
+        return found
 
     def _generations(self, roots: Sequence[str]) -> dict[str, int]:
         """The newest generation of each of some logs: generations never fall along one."""
@@ -248,18 +294,34 @@ class NodeLogs:
         Where rows of its dump could not be read, nobody knows: nothing is missing for that. Nor is it where the two logs have
         parted: what the node does not have of the other history it gets when it has cut its own end off.
         """
-        both = self.beside_source(name)
-        if both is None or any(one.rejected for one in self.inputs[name]):
+        if name not in self.parts or self._unread(name):
             return []
-        held = [one for one in (self.reference(name),) if one]
-        within = self._collected(name)
+        both, reference, within = self.beside_source(name), self.reference(name), self._collected(name)
         about: dict[str, Any] = {"operation": None, "target": None, "attribute": None, "cause": "LOG_GAP"}
-        about |= {"held_by": held, "evidence": [LOG], "rule": LOG_LACKS, "says": LACKS_SAYS}
-        return [
-            {"position": place, **about}
-            for place in both.only_reference.first
-            if any(first <= place <= last for first, last in within) and (both.parts is None or place < both.parts)
-        ]
+        about |= {"evidence": [LOG], "rule": LOG_LACKS, "says": LACKS_SAYS}
+        held = {
+            place: reference
+            for place in (both.only_reference.first if both else ())
+            if both
+            and any(first <= place <= last for first, last in within)
+            and (both.parts is None or place < both.parts)
+        }
+        for place, copy in self._held_elsewhere(name):
+            held.setdefault(place, copy)
+        return [{"position": place, "held_by": [holder], **about} for place, holder in sorted(held.items())]
+
+    def _held_elsewhere(self, name: str) -> list[tuple[Place, str]]:
+        """What its own gaps prove to be missing, before the log of its source begins: the records that another node has there, if
+        the two logs are alike on both sides of the gap.
+        """
+        copy, log = self._told.holders.get(name), self.log(name)
+        both = self.looked.pairs.get((copy, name)) if copy else None
+        if copy is None or both is None or log is None:
+            return []
+        alone = [*both.differing.first, *both.only_copy.first]
+        gaps = [gap for gap in self.own_gaps(name) if not {gap.after, gap.next} & set(alone)]
+        gaps = [gap for gap in gaps if both.last_same is not None and both.last_same >= gap.next]
+        return [(place, copy) for place in both.only_reference.first if _within(gaps, place)]
 
     def lost_ends(self, name: str) -> list[tuple[Place, str]]:
         """The records that lack at the ends of files of a node's log, each with a node whose log has it.

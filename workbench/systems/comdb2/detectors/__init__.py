@@ -8,7 +8,7 @@ settings  what makes loss, or a false tree, likely
 """
 
 from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
-from workbench.systems.comdb2.detectors.histories import apart_at_the_source
+from workbench.systems.comdb2.detectors.histories import apart_at_the_source, parted_siblings
 from workbench.systems.comdb2.detectors.logs import (
     ahead_of_source,
     damaged_before,
@@ -45,6 +45,7 @@ DETECTORS: Detectors = {
         damaged_logs,
         damaged_before,
         apart_at_the_source,
+        parted_siblings,
         parted_logs,
         ended_early,
         ahead_of_source,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.tier_histories import forked
 from workbench.model import Finding, step
 from workbench.systems.comdb2.detectors.shown import place_text, some, tiers_of
 
@@ -27,6 +28,38 @@ def apart_at_the_source(situation: Situation) -> Iterator[Finding]:
             for history in one.histories[1:]:
                 for name in history:
                     yield _left_behind(tiers, source, one, name)
+
+
+def parted_siblings(situation: Situation) -> Iterator[Finding]:
+    """Nodes that follow one source and hold different logs, where no log of that source was collected."""
+    tiers = tiers_of(situation)
+    for first, other in tiers.logs.siblings:
+        both, source = tiers.logs.looked.pairs[first, other], tiers.source_of(first) or ""
+        if not forked(both):
+            continue
+        places = sorted([*both.differing.first, *both.only_copy.first, *both.only_reference.first])
+        many = both.differing.count or both.only_copy.count
+        roots = tiers.roots(source)
+        yield Finding(
+            "LOG_DIVERGED",
+            "error",
+            f"{first} and {other}, which follow {source}, hold other records than each other at {many:,} "
+            f"place{'s' if many > 1 else ''}, from {place_text(places[0])} on"
+            + (f"; the last commit that both have is {place_text(both.match)}" if both.match else "")
+            + f": at least one of them has parted from {source}, and without a log of that nothing tells which",
+            server=other,
+            origin=source,
+            items=(place_text(places[0]) or "",),
+            evidence=({"node": first, "at": place_text(places[0])}, {"node": other, "at": place_text(places[0])}),
+            fix=(
+                step(
+                    f"collect the log of {some(roots) if roots else source}, from {place_text(both.match or places[0])} on, and "
+                    "diagnose anew",
+                    "only the log of the source shows which of them has other records",
+                    f"until then copy neither {first} nor {other} over another node",
+                ),
+            ),
+        )
 
 
 def _undecided(tiers: Tiers, source: str, one: Apart) -> Finding:
