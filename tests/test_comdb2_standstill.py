@@ -75,3 +75,14 @@ def test_a_table_that_is_empty_offers_nobody_anything(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, folder)
     assert found["trees"][0]["nodes_are_listed"] and "no row" in text_of(found)
     assert ("TOPOLOGY_ORPHAN", "error") in [(one["code"], one["severity"]) for one in found["findings"]]
+
+
+def test_that_no_row_is_of_a_host_is_said_of_a_collected_table_alone(tmp_path: Path) -> None:
+    told = {"physrep_source_dbname": "S", "physrep_source_host": "s9"}
+    waits = Made("A@a2", at=(9, 500), state="Pending", tunables=told)
+    for name, collected in (("with", True), ("without", False)):
+        folder = written(tmp_path / name / "now", [SOURCE, FOLLOWS, waits])
+        if not collected:
+            (folder / "meta" / "comdb2_physreps.tsv").unlink()
+        text = text_of(diagnosed(tmp_path / name, folder))
+        assert ("no row is of a host of that name" in text) == collected

@@ -374,6 +374,8 @@ def ahead_of_source(situation: Situation) -> Iterator[Finding]:
         beyond = first is not None and first > head[0] and probe["at"] - max(later) <= _IN_ONE_GO
         if not (before or leaps or beyond or (back and len(back) == len(heads))):
             continue
+        if not before and _newer_root(tiers, source, name):
+            continue  # by their generations these are two histories, of which the source's is the elected one
         how = ", asked not before it," if before else ", asked at the same time," if leaps else ""
         says = f"{name} is at {lsn_text(last)}, and its source{how} only at {lsn_text(head)}"
         says += f", more than {counted(files, 'whole log file')} before that" if files > 0 else ""
@@ -414,18 +416,33 @@ def older_generation(situation: Situation) -> Iterator[Finding]:
             mine, generation, at = _commit(tiers, name)
             if mine is None or generation is None or name in told or name in tiers.logs.parts:
                 continue
-            for root in [one for one in tiers.roots(source) if one != name]:
-                theirs, newer, asked = _commit(tiers, root)
-                if theirs is not None and newer is not None and generation < newer and mine >= theirs:
-                    # Asked before the source was, the node may have cut its end off meanwhile.
-                    since = at is not None and asked is not None and at > asked
-                    yield _of_two_histories(tiers, source, name, root, since)
-                    break
+            if root := _newer_root(tiers, source, name):
+                # Asked before the source was, the node may have cut its end off meanwhile.
+                asked = _commit(tiers, root)[2]
+                since = at is not None and asked is not None and at > asked
+                yield _of_two_histories(tiers, source, name, root, since)
+
+
+def _newer_root(tiers: Tiers, source: str, name: str) -> str | None:
+    """A node of the source that is no further than another node, and whose newest commit is of a newer generation."""
+    mine, generation, _ = _commit(tiers, name)
+    for root in tiers.roots(source):
+        theirs, newer, _ = _commit(tiers, root)
+        if root == name or None in (mine, generation, theirs, newer):
+            continue
+        if (
+            generation is not None
+            and newer is not None
+            and generation < newer
+            and (mine or (0, 0)) >= (theirs or (0, 0))
+        ):
+            return root
+    return None
 
 
 def _of_two_histories(tiers: Tiers, source: str, name: str, root: str, since: bool) -> Finding:
     (mine, generation, _), (theirs, newer, _) = _commit(tiers, name), _commit(tiers, root)
-    at_top = name in tiers.roots(source)
+    at_top, first = name in tiers.roots(source), tiers.seen.first_file(name)
     return Finding(
         "LOG_DIVERGED",
         "error" if since else "warning",
@@ -448,6 +465,13 @@ def _of_two_histories(tiers: Tiers, source: str, name: str, root: str, since: bo
                 f"what only {name} has is lost then",
             )
             if at_top
+            else rebuild(tiers, name)
+            | {
+                "why": f"its oldest log file is {first}, and {root} ends before: without a file that both have a node finds no "
+                "commit to join at, and gets nothing",
+                "caution": f"what only {name} has is lost then: dump its log first, if anybody may ask for it",
+            }
+            if first is not None and theirs is not None and first > theirs[0]
             else step(
                 _CONNECT_ANEW.format(name),
                 "two histories cannot be brought together, only one of them can go on",
