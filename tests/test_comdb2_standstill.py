@@ -11,7 +11,7 @@ from comdb2_incidents import FOLLOWS, SOURCE
 from test_comdb2_diagnosis import diagnosed
 from tier_files import NOW, Made, written
 
-from workbench.diagnosing.diagnosis_text import diagnosis_text
+from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
 from workbench.systems import system_named
 
 STILL, WAITS = "replicate_from S @s1\n", "replicate_from S @s1\nreplicate_wait 7200\n"
@@ -42,6 +42,7 @@ def test_a_delay_may_explain_it(lrl: str, count: int, tmp_path: Path) -> None:
     found = twice(tmp_path, 10, lrl=lrl)
     assert len(stalled(found)) == count and all("unless it waits on purpose" in said for said in stalled(found))
     assert [row["suppliers"] for row in found["pending"]] == [["S@s1"]]
+    assert ("see also STALLED_BUT_GREEN" in headline(found)) == bool(count)
 
 
 def test_a_node_that_moved_or_was_seen_twice_within_a_minute_is_merely_behind(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.cases.case import Case
-from workbench.diagnosing.tier_earlier import Hole, deletion_speeds, holes_before
+from workbench.diagnosing.tier_earlier import Hole, deletion_speeds, holes_before, snapshot_before
 from workbench.diagnosing.tier_logs import NodeLogs
 from workbench.diagnosing.tier_standstill import Standstill, standstills
 from workbench.fleet.tiered import (
@@ -379,7 +379,12 @@ class Tiers:
     @cached_property
     def deleted_per_second(self) -> dict[str, float]:
         """Source database -> log files deleted in a second, between the two last snapshots; without two, nothing."""
-        return deletion_speeds(self.case, self.seen, self._roots)
+        return deletion_speeds(self.before, self.seen, self._roots)
+
+    @cached_property
+    def before(self) -> TieredSnapshot | None:
+        """The snapshot before this one."""
+        return snapshot_before(self.case, self.seen)
 
     def lost_in(self, name: str) -> float | None:
         """Seconds until the source has deleted the file that a node needs next, if it goes on as between the last two

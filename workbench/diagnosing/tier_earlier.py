@@ -94,9 +94,10 @@ def snapshot_before(case: Case, seen: TieredSnapshot) -> TieredSnapshot | None:
     return tiered_snapshot(case, labels[at - 1]) if at else None
 
 
-def deletion_speeds(case: Case, seen: TieredSnapshot, clusters: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def deletion_speeds(
+    before: TieredSnapshot | None, seen: TieredSnapshot, clusters: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
     """Source database -> log files that its nodes deleted in a second, since the snapshot before; `clusters`: these nodes."""
-    before = snapshot_before(case, seen)
     if before is None or before.now is None or seen.now is None or seen.now <= before.now:
         return {}
     found: dict[str, float] = {}

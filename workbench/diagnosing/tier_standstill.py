@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from workbench.diagnosing.tier_earlier import snapshot_before
 from workbench.fleet.tiered import place_of
 from workbench.rules.tier_conditions import FED, RETIRED
 from workbench.rules.tiers import Lsn
@@ -56,7 +55,7 @@ class Standstill:
 def standstills(tiers: Tiers) -> dict[str, Standstill]:
     """Node -> why; nodes of the source, those that need nothing, and those that were taken out are not among them."""
     said = _said(tiers)
-    before = snapshot_before(tiers.case, tiers.seen)
+    before = tiers.before
     found = {}
     for source in tiers.sources:
         own = set(tiers.roots(source))

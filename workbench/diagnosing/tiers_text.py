@@ -117,4 +117,4 @@ def _who_has_it(one: Row) -> str:
     if one["served_by"]:
         return ", ".join(map(one_cell, one["served_by"][:3]))
     silent = ", ".join(f"{one_cell(name)} (silent)" for name in one["served_by_silent"][:3])
-    return silent or ("NOBODY" if one["gap"] == "now" else "?")
+    return silent or ("nobody that goes on" if one["gap"] == "now" else "?")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from workbench.diagnosing.tier_generations import older_source
 from workbench.diagnosing.tier_sources import OfItsOwn
-from workbench.fleet.tiered import tiered_snapshot
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.physical_log import Compared, Gap
 from workbench.systems.comdb2.detectors.histories import ASK_WHO_LEADS
@@ -524,7 +523,7 @@ def _commit(tiers: Tiers, name: str) -> tuple[tuple[int, int] | None, int | None
 def history_changed(situation: Situation) -> Iterator[Finding]:
     """A new generation, or ends of logs that were cut off: what the registry says of a node may be of the history before."""
     tiers = tiers_of(situation)
-    before = _before(tiers)
+    before: Mapping[str, Row] = tiers.before.probes if tiers.before else {}
     for source in tiers.sources:
         probes = {name: tiers.seen.probes[name] for name in tiers.members[source] if name in tiers.seen.probes}
         told = {name: row["commit_generation"] for name, row in probes.items() if row["commit_generation"] is not None}
@@ -574,10 +573,3 @@ def history_changed(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
-
-
-def _before(tiers: Tiers) -> Mapping[str, Row]:
-    """What nodes answered in the snapshot before."""
-    labels = list(tiers.case.snapshots)
-    at = labels.index(tiers.seen.label)
-    return tiered_snapshot(tiers.case, labels[at - 1]).probes if at else {}

@@ -106,6 +106,9 @@ def _taken_out(tiers: Tiers, name: str) -> str:
 def not_replicating(situation: Situation) -> Iterator[Finding]:
     """Nodes that answer and do not replicate: stopped by command, or waiting for a source."""
     tiers = tiers_of(situation)
+    awaited: dict[str, set[str]] = {}
+    for pull in tiers.seen.awaited:
+        awaited.setdefault(pull.name, set()).add(pull.source)
     for source, name in each(tiers):
         state = tiers.states[name]
         if state not in (STOPPED, PENDING, NO_SOURCE, GAPPED) or (state == PENDING and not tiers.needs(name)):
@@ -158,7 +161,7 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
                 ),
             ]
         says = SAYS[state]
-        if state != STOPPED and (ends := sorted(pull.source for pull in tiers.seen.awaited if pull.name == name)):
+        if state != STOPPED and (ends := sorted(awaited.get(name, ()))):
             says = f"it waits until its source connects to it, as its row in comdb2_physrep_sources says ({some(ends)})"
             why = "what the registry would offer it does not take"
             fix = [

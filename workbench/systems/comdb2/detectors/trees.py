@@ -239,6 +239,10 @@ def too_deep(situation: Situation) -> Iterator[Finding]:
             )
 
 
+FEW = 10
+"""Of so many nodes that wait it is worked out what the registry would answer them: it is the same for all."""
+
+
 def pending_limit(situation: Situation) -> Iterator[Finding]:
     """So many nodes wait for a source that the registry refuses all that ask."""
     tiers = tiers_of(situation)
@@ -246,7 +250,7 @@ def pending_limit(situation: Situation) -> Iterator[Finding]:
     waiting = sorted(name for name, row in tiers.seen.nodes.items() if row["state"] == "Pending")
     if most is None or len(waiting) < most + (not tiers.told.rules.full_at_limit):
         return
-    own = [offer for name in waiting if (offer := tiers.offer(name)) is not None]
+    own = [offer for name in waiting[:FEW] if (offer := tiers.offer(name)) is not None]
     nobody = "the registry answers nobody, and does not even record who asks"
     if own and not any(offer.refused for offer in own):
         nobody = (
