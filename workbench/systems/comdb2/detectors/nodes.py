@@ -288,10 +288,10 @@ def set_aside(situation: Situation) -> Iterator[Finding]:
 def names_no_host(tiers: Tiers, name: str) -> str:
     """The names that a node follows, if no row is of any of them: then they stand for all hosts, or for none."""
     source, hosts = tiers.told.sources.get(name, (None, ()))
-    if not tiers.seen.lists_nodes:
+    if not hosts or not tiers.seen.lists_nodes:
         return ""
     known = {other.partition("@")[2] for other in tiers.seen.nodes if other.startswith(f"{source}@")}
-    return some(list(hosts)) if hosts and not known.intersection(hosts) else ""
+    return some(list(hosts)) if not known.intersection(hosts) else ""
 
 
 def _which_serve(tiers: Tiers, name: str, offered: list[str]) -> str:
