@@ -15,6 +15,11 @@ SOURCE = Made("S@s1")
 FOLLOWS = Made("A@a1", source="S@s1")
 HOLDS = {"physrep_check_minlog_freq_sec": "600"}
 CUT = "2026/11/20 11:59:58 comdb2_replicated_truncate complete [9:500]\n"
+NOBODY = (
+    "2026/11/20 11:40:00 physrep: physrep worker thread has started\n"
+    "2026/11/20 11:40:01 physrep: Physical replicant is now replicating from S@s1\n"
+    "2026/11/20 11:59:30 physrep: PHYSREP NO VIABLE SOURCE\n"
+)
 ENDED = "2026/11/20 11:50:00 physrep: physrep worker thread has stopped\n" * 2
 
 
@@ -85,7 +90,40 @@ def dumps(source: Sequence[Line], *copies: Sequence[Line], registry: bool = True
     return write
 
 
+def beside(name: str, lines: Sequence[Line], write: Files) -> Files:
+    """The same, and the dump of another node, which pulls from S@s2 unless it is of the source."""
+
+    def with_it(folder: Path) -> None:
+        write(folder)
+        (folder / f"{name.replace('@', '.')}.digest.tsv").write_bytes(b"".join(line for _, line in lines))
+        if not name.startswith("S@"):
+            database, _, host = name.partition("@")
+            with (folder / "comdb2_physrep_connections.tsv").open("a") as table:
+                table.write(f"{database}\t{host}\tS\ts2\n")
+
+    return with_it
+
+
+def answered(write: Files, **generations: int) -> Files:
+    """The same, and of which generation the newest commits of nodes of the source are."""
+
+    def with_it(folder: Path) -> None:
+        write(folder)
+        ends = {name: max(PLACES) for name in generations}
+        rows = [
+            f"2026-11-20T12:00:00.000Z\tS\t{host}\t{{8:28}}\t{{{file}:{place}}}\t{newest}\t1795175995\t"
+            f"{{{file}:{place}}}\t{newest}\t1795175995\t0\n"
+            for host, newest in generations.items()
+            for file, place in (ends[host],)
+        ]
+        (folder / "positions.tsv").write_text("".join(rows))
+
+    return with_it
+
+
 WHOLE = log()
+FORKED = log(other_from=30)
+PLACES = [(int(file), int(place)) for at, _ in WHOLE for file, _, place in (at.strip("{}").partition(":"),)]
 FAR = Made("S@s1", at=(20, 900), first=15)
 
 INCIDENTS: dict[str, Files] = {
@@ -111,6 +149,16 @@ INCIDENTS: dict[str, Files] = {
     "names_a_host_without_a_row": naming(
         "s9", "A@a2", tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), state="Pending"))
     ),
+    "hangs_below_a_stopped_node": tree(
+        SOURCE,
+        FOLLOWS,
+        Made("A@a2", at=(9, 500), source="S@s1", age=395),
+        Made("B@b1", at=(8, 500), source="A@a2"),
+    ),
+    "hangs_on_a_source_node_that_catches_up": tree(
+        Made("S@s1", at=(9, 500)), Made("S@s2"), Made("A@a1", at=(9, 500), source="S@s1"), Made("A@a2", source="S@s2")
+    ),
+    "says_that_nobody_can_serve_it": tree(SOURCE, FOLLOWS, Made("A@a2", at=(9, 500), source="S@s1", log=NOBODY)),
     # --- who holds log files
     "row_spelled_as_its_version_asks": of_2023(
         Made("S@s1", first=4),
@@ -148,6 +196,22 @@ INCIDENTS: dict[str, Files] = {
     ),
     "file_is_gone_everywhere": tree(
         FAR, Made("A@a1", at=(20, 900), first=15, source="S@s1"), Made("A@a2", at=(9, 5), first=8, state="Pending")
+    ),
+    "two_nodes_of_the_source_differ": beside("A@a9", FORKED, beside("S@s2", FORKED, dumps(WHOLE, WHOLE))),
+    "the_higher_generation_was_elected": answered(
+        beside("A@a9", FORKED, beside("S@s2", FORKED, dumps(WHOLE, WHOLE))), s1=4, s2=6
+    ),
+    "newer_generation_than_its_source": tree(SOURCE, Made("A@a1", at=(9, 500), source="S@s1", generation=6)),
+    "source_went_back_two_files": tree(
+        Made("S@s1", at=(7, 100), first=5), Made("A@a1", at=(9, 500), first=5, source="S@s1")
+    ),
+    "no_log_file_in_common": tree(Made("S@s1", at=(3, 50), first=1), Made("A@a1", at=(9, 700), source="S@s1")),
+    "source_and_copies_lack_the_same": dumps(*3 * [[*WHOLE[:32], *WHOLE[35:]]]),
+    "silent_node_is_hidden_by_the_source": tree(
+        FAR,
+        Made("A@a1", at=(20, 900), source="S@s1", age=800, answers=False),
+        Made("A@a2", at=(9, 5), source="A@a1"),
+        Made("A@a3", at=(14, 5), first=9, state="Pending"),
     ),
     # --- the tree
     "healthy": tree(SOURCE, FOLLOWS, Made("A@a2", source="S@s1")),

@@ -123,3 +123,20 @@ def test_a_node_of_the_source_is_brought_up_to_date_by_its_cluster_and_not_from_
     assert "REINIT_REQUIRED" not in {finding["code"] for finding in found["findings"]}
     made = plan(Case.open(tmp_path / "silent" / "case"))
     assert not made.steps and any("S@s2 has log file 9" in course.refused for course in made.courses)
+
+
+def test_who_waits_for_its_source_takes_nothing_that_the_registry_offers(tmp_path: Path) -> None:
+    nodes = [Made("S@s1"), Made("A@a1", source="S@s1"), Made("B@b1", state="Pending", at=(9, 500))]
+    found = diagnosed(tmp_path, written(tmp_path / "now", nodes, awaited=["B@b1 S@s1"]))
+    (told,) = [one for one in found["findings"] if one["code"] == "REPLICANT_INACTIVE"]
+    assert "waits until its source connects to it" in told["summary"] and "would be offered" not in told["summary"]
+    assert told["fix"][0]["repair"] == "do what REVERSE_LINK_MISSING says of B@b1"
+
+
+def test_a_course_restores_what_its_node_lacks_and_no_more(tmp_path: Path) -> None:
+    """C@c1 lacks one change and D@d1, which needs an older file, two."""
+    above = [Made("S@s1", at=(20, 100), first=15), Made("A@a1", at=(20, 100), first=15, source="S@s1")]
+    stuck = [Made("C@c1", at=(12, 5), first=10, source="A@a1"), Made("D@d1", at=(9, 5), source="C@c1")]
+    found_of(tmp_path, *above, *stuck)
+    restores = {course.need: course.restored for course in plan(Case.open(tmp_path / "case")).courses if course.chosen}
+    assert restores == {"REINIT_REQUIRED C@c1": 1, "REINIT_REQUIRED D@d1": 2}

@@ -53,3 +53,16 @@ def test_a_delay_explains_no_more_than_itself(wait: int, asked_before: int, cond
     one = node(diagnosed(tmp_path, folder), "ro@r1")
     assert (one["condition"], one["lag_s"]) == (condition, [600.0, 900.0])
     assert ("on purpose, and lacks what is older" in one["says"]) == (condition == "behind")
+
+
+@pytest.mark.parametrize("ahead", [1, 2])
+def test_reports_of_a_time_to_come_tell_no_age(ahead: int, tmp_path: Path) -> None:
+    """The nodes were asked when the registry's clock was read: that one row or most are an hour ahead of both proves nothing
+    of the clock.
+    """
+    copies = [Made(f"A@a{at}", source="S@s1", at=(9, 500), age=-3600 if at <= ahead else 5) for at in (1, 2)]
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1"), *copies]))
+    (told,) = [one for one in found["findings"] if one["code"] == "CLOCK_AHEAD"]
+    assert "60 min ahead" in told["summary"] and len(told["evidence"]) == ahead
+    text = diagnosis_text(system_named("comdb2"), found)
+    assert "3,600 s ahead" in text and "3,605 s ago" not in text

@@ -130,6 +130,7 @@ class Format:
     empty      the facts of a file of this format that holds nothing
     variant    tells formats of one name apart that must be read in different ways
     tells_links   it lists all links of its server: without a row there is none
+    tells_nodes   it lists all nodes of a registry: without a row there is none
     encrypted  the `addresses` that its facts have are those of encrypted connections
     main_port  of links: the words of `transport`, in lower case, with which one leads to the port that `addresses` tell
     tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
@@ -161,6 +162,7 @@ class Format:
     variant: str = ""
     tells_suffix: bool = False
     tells_links: bool = False
+    tells_nodes: bool = False
     encrypted: bool = False
     main_port: frozenset[str] = frozenset()
     begins: Callable[[bytes], str | None] | None = None

@@ -6,13 +6,16 @@ whether somebody still has the file that it needs next, and whether the ends of 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from workbench.cases.case import Case
+from workbench.diagnosing.tier_earlier import Hole, deletion_speeds, holes_before, snapshot_before
 from workbench.diagnosing.tier_logs import NodeLogs
+from workbench.diagnosing.tier_standstill import Standstill, standstills
 from workbench.fleet.tiered import (
     TieredSnapshot,
     followed_source,
@@ -50,8 +53,21 @@ class Tiers:
     @cached_property
     def logs(self) -> NodeLogs:
         """The collected logs."""
-        sources = {name: self.roots(source) for source, names in self.members.items() for name in names}
-        return NodeLogs(self.case, self.seen, self.tiering.form, sources, self.limit)
+        return NodeLogs(self.case, self.seen, self.tiering.form, self._clusters, self.limit)
+
+    @cached_property
+    def _clusters(self) -> dict[str, list[str]]:
+        return {name: self.roots(source) for source, names in self.members.items() for name in names}
+
+    @cached_property
+    def holes_before(self) -> list[Hole]:
+        """What logs lacked in earlier snapshots, where no later dump shows the place."""
+        return holes_before(self.case, self.seen, self.tiering.form, self._clusters, self.limit)
+
+    @cached_property
+    def standstills(self) -> dict[str, Standstill]:
+        """The nodes that are known to get nothing although they look connected, and why."""
+        return standstills(self)
 
     @cached_property
     def tiering(self) -> Tiering:
@@ -252,7 +268,8 @@ class Tiers:
         source, database = self.source_of(name) or "", name.partition("@")[0]
         head, own = self.known_head(source), set(self.roots(source))
         whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
-        whole = [node for node in whole if self.there(node) and node not in self.logs.spoilt]
+        doubted = self.logs.spoilt | self.logs.at_odds | {hole.server for hole in self.holes_before}
+        whole = [node for node in whole if self.there(node) and node not in doubted]
         return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
 
     def may_be_served(self, name: str, start: Lsn | None = None) -> bool:
@@ -362,22 +379,12 @@ class Tiers:
     @cached_property
     def deleted_per_second(self) -> dict[str, float]:
         """Source database -> log files deleted in a second, between the two last snapshots; without two, nothing."""
-        labels = list(self.case.snapshots)
-        at = labels.index(self.seen.label)
-        found: dict[str, float] = {}
-        if not at:
-            return found
-        before = tiered_snapshot(self.case, labels[at - 1])
-        if before.now is None or self.seen.now is None or self.seen.now <= before.now:
-            return found
-        for source in self.sources:
-            then, now = (
-                max((one for name in self.roots(source) if (one := seen.first_file(name)) is not None), default=None)
-                for seen in (before, self.seen)
-            )
-            if then is not None and now is not None and now > then:
-                found[source] = (now - then) / (self.seen.now - before.now).total_seconds()
-        return found
+        return deletion_speeds(self.before, self.seen, self._roots)
+
+    @cached_property
+    def before(self) -> TieredSnapshot | None:
+        """The snapshot before this one."""
+        return snapshot_before(self.case, self.seen)
 
     def lost_in(self, name: str) -> float | None:
         """Seconds until the source has deleted the file that a node needs next, if it goes on as between the last two
@@ -399,8 +406,10 @@ class Tiers:
         source = self.source_of(name)
         return self.trees[source].places.get(name) if source else None
 
-    def offer(self, name: str) -> Offer | None:
-        """What the registry would answer if the node registered now; None: its source or its place are not known."""
+    def offer(self, name: str, back: Collection[str] = ()) -> Offer | None:
+        """What the registry would answer if the node registered now, or once the nodes `back` report themselves again; None: its
+        source or its place are not known.
+        """
         source, last = self.source_of(name), self.seen.last(name)
         if source is None or last is None:
             return None
@@ -410,8 +419,9 @@ class Tiers:
         database, _, host = name.partition("@")
         # A node makes itself inactive and deletes its own connection before it asks: else it may be offered itself.
         registry = self.seen.registry
+        rows = (replace(one, age=0.0) if one.name in back else one for one in registry.nodes)
         alone = Registry(
-            tuple(replace(one, state="Inactive") if one.name == name else one for one in registry.nodes),
+            tuple(replace(one, state="Inactive") if one.name == name else one for one in rows),
             tuple(pull for pull in registry.pulls if pull.name != name),
             registry.awaited,
             registry.keeps_first_file,
@@ -485,8 +495,7 @@ class Tiers:
 
     def children(self, name: str) -> tuple[str, ...]:
         """The nodes that pull from it, as the registry says."""
-        place = self.place(name)
-        return place.children if place else ()
+        return place.children if (place := self.place(name)) else ()
 
     def parent(self, name: str) -> str | None:
         """The node that it pulls from, as the registry says; of several the one nearest to the source."""

@@ -272,9 +272,13 @@ def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
     findings = [one for one in findings if not one.get("overruled_by")]
     gravest = "error" if any(one["severity"] == "error" for one in findings) else "warning"
     clocks = {"CLOCK_AHEAD", "CLOCK_BEHIND"} & {one["code"] for one in findings if one.get("root")}
+    grave = [one for one in findings if one["severity"] == gravest and not one.get("root")]
+    # Of a node that stands still, and of no link, the counts tell nothing: what it waits for may be called on its way.
+    still = {
+        one["code"] for one in grave if one["code"] == "STALLED_BUT_GREEN" and one.get("origin") and not one.get("link")
+    }
     return sorted(
-        {one["code"] for one in findings if one["severity"] == gravest and not one.get("root")}
-        - _IN_FIRST_LINE
+        ({one["code"] for one in grave if one["code"] not in _IN_FIRST_LINE} | still)
         - clocks
         - ({"APPLY_RETRY_LOOP"} if failing else set())
     )

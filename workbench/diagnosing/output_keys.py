@@ -349,6 +349,7 @@ KEYS: Mapping[str, str] = {
     "trees[].source": "database whose log it is: the cluster at the top",
     "trees[].source_is_known": "whether anything tells who follows whom; else the database whose log goes furthest is here",
     "trees[].now": "clock of the registry when the collecting began; of none the newest time that anything tells",
+    "trees[].nodes_are_listed": "whether the registry's table of nodes was collected: else a state that is null says nothing",
     "trees[].rules": "rule set by which the registry answers, as the settings of the nodes show it",
     "trees[].fanout": "so many nodes may pull from one before it is offered no more",
     "trees[].source_head_registry": "the newest place of the source that its nodes reported to the registry: file and offset",
@@ -370,7 +371,8 @@ KEYS: Mapping[str, str] = {
     "trees[].nodes[].tier": "how many nodes away from the source; null: it hangs on nothing",
     "trees[].nodes[].parent": "node that it pulls from, as the registry says; null: none",
     "trees[].nodes[].children": "how many nodes pull from it, as the registry says",
-    "trees[].nodes[].keepalive_age_s": "seconds since it last reported itself; null: never",
+    "trees[].nodes[].keepalive_age_s": "seconds since it last reported itself, below 0 if that is of a time to "
+    "come; null: never, or nothing tells",
     "trees[].nodes[].registry_lsn": "the last position that it reported",
     "trees[].nodes[].cut_back_to": "where it cut its log back to after that report, by its own log, if it was not asked since: "
     "it is there or further; null: it did not",

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from workbench.cases.case import Case
+from workbench.diagnosing.tier_histories import Apart, apart, forked, pairs_of
 from workbench.engine.physical import Looked, looked_at
 from workbench.fleet.tiered import TieredSnapshot
 from workbench.model import Problem
@@ -23,6 +28,23 @@ LOG = "log"
 """The kind of evidence."""
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What all logs show.
+
+    references  node -> whose log its own is held against
+    siblings    pairs of nodes that follow one source, of which no log was collected
+    holders     node -> another one whose log shows what its own lacks at places that its source's does not reach
+    apart       the clusters whose own nodes hold different logs
+    """
+
+    looked: Looked
+    references: Mapping[str, str | None]
+    siblings: tuple[tuple[str, str], ...] = ()
+    holders: Mapping[str, str] = field(default_factory=dict)
+    apart: tuple[Apart, ...] = ()
+
+
 class NodeLogs:
     """The logs of one snapshot, of each node all its dumps together. They are read once, when something of them is asked.
 
@@ -36,6 +58,7 @@ class NodeLogs:
         self._form, self._limit, self._sources = form, limit, sources
         self.parts: dict[str, list[dict[str, Any]]] = {}
         self.inputs = seen.logs
+        self._probes = seen.probes
         for name, inputs in seen.logs.items():
             parts = [part for one in inputs for part in case.parts("records", one)]
             if parts:
@@ -47,32 +70,124 @@ class NodeLogs:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
-        """Each log beside that of its source, of which the one with most records stands for the cluster."""
-        return [
-            (reference, name) for name in sorted(self.parts) if (reference := self.reference(name)) not in (None, name)
-        ]
+        """Each log beside that of its source, of which the one with most records stands for the cluster, or that of the history
+        that was elected.
+        """
+        return _beside_references(self._told.references)
 
     def reference(self, name: str) -> str | None:
         """Whose log that of a node is held against; None: none of its source was collected."""
-        having = [one for one in self._sources.get(name, ()) if one in self.parts]
-        return max(sorted(having), key=lambda one: sum(part["rows"] for part in self.parts[one]), default=None)
+        told = self._told.references
+        return told[name] if name in told else self._most_read(name)
 
-    @cached_property
+    def _most_read(self, name: str) -> str | None:
+        return next(iter(self._read_first(self._sources.get(name, ()))), None)
+
+    def _read_first(self, roots: Sequence[str]) -> list[str]:
+        """The nodes of a cluster whose logs were collected, those with most records first."""
+        having = sorted(one for one in roots if one in self.parts)
+        return sorted(having, key=lambda one: -sum(part["rows"] for part in self.parts[one]))
+
+    @property
     def looked(self) -> Looked:
         """What all logs show."""
+        return self._told.looked
+
+    @property
+    def apart(self) -> tuple[Apart, ...]:
+        """The clusters whose own nodes hold different logs."""
+        return self._told.apart
+
+    def apart_above(self, name: str) -> Apart | None:
+        """What is known of the cluster that a node follows, or is of, if its nodes hold different logs."""
+        return next((one for one in self.apart if set(one.nodes) & set(self._sources.get(name, ()))), None)
+
+    @cached_property
+    def _told(self) -> _Told:
         return self._look(None)
 
-    def _look(self, spark: SparkSession | None) -> Looked:
-        return looked_at(self.parts, self.pairs, self._sizes, spark, self._form, self._limit)
+    def _look(self, spark: SparkSession | None) -> _Told:
+        references = {name: self._most_read(name) for name in sorted(self.parts)}
+        siblings = tuple(self._siblings(references))
+        pairs = [*_beside_references(references), *siblings]
+        looked = looked_at(self.parts, pairs, self._sizes, spark, self._form, self._limit)
+        holders = self._holders(looked, references)
+        clusters = {tuple(self._read_first(roots)) for roots in self._sources.values()}
+        split = sorted(roots for roots in clusters if any(forked(looked.pairs[roots[0], other]) for other in roots[1:]))
+        if not split and not holders:
+            return _Told(looked, references, siblings)
+        more = [
+            pair
+            for roots in split
+            for pair in pairs_of(roots, [name for name in sorted(self.parts) if self._most_read(name) == roots[0]])
+        ]
+        pairs = [*dict.fromkeys([*pairs, *more, *((copy, name) for name, copy in holders.items())])]
+        looked = looked_at(self.parts, pairs, self._sizes, spark, self._form, self._limit)
+        found = tuple(apart(looked, roots, self._generations(roots), self._leading(roots)) for roots in split)
+        for one, roots in zip(found, split, strict=True):
+            for name in [name for name, reference in references.items() if reference == roots[0]]:
+                references[name] = one.elected or (name if name in roots else _nearest(looked, roots, name))
+        return _Told(looked, references, siblings, holders, found)
+
+    @property
+    def siblings(self) -> tuple[tuple[str, str], ...]:
+        """Logs of nodes that follow one source, each beside the largest of them, where no log of that source was collected."""
+        return self._told.siblings
+
+    @property
+    def at_odds(self) -> frozenset[str]:
+        """Of these the nodes that hold different records: nothing tells which of them has parted, and none of them is copied."""
+        return frozenset(name for pair in self.siblings if forked(self.looked.pairs[pair]) for name in pair)
+
+    def _siblings(self, references: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, reference in references.items():
+            if reference is None and name in self._sources:
+                groups.setdefault(tuple(self._sources[name]), []).append(name)
+        for names in groups.values():
+            first, *others = self._read_first(names)
+            yield from ((first, other) for other in others)
+
+    def _holders(self, looked: Looked, references: Mapping[str, str | None]) -> dict[str, str]:
+        """Of each log that lacks records before that of its source begins, another one of the same source that reaches there."""
+        found: dict[str, str] = {}
+        for name, reference in references.items():
+            theirs = looked.logs[reference].first if reference else None
+            gaps = [gap for gap in looked.logs[name].gaps.first if theirs is None or gap.next <= theirs]
+            for copy in self._read_first(
+                [one for one in self.parts if self._sources.get(one) == self._sources.get(name)]
+            ):
+                log = looked.logs[copy]
+                if copy in (name, reference) or log.first is None or log.last is None or name not in self._sources:
+                    continue
+                if any(log.first <= gap.after and gap.next <= log.last for gap in gaps):
+                    found.setdefault(name, copy)
+        return found
+
+    def _generations(self, roots: Sequence[str]) -> dict[str, int]:
+        """The newest generation of each of some logs: generations never fall along one."""
+        found = {}
+        for name in roots:
+            columns = (pq.read_table(part["path"], columns=["generation"])["generation"] for part in self.parts[name])
+            told = [pc.max(column).as_py() for column in columns]
+            told.append((self._probes.get(name) or {}).get("commit_generation"))
+            if known := [one for one in told if one is not None]:
+                found[name] = max(known)
+        return found
+
+    def _leading(self, roots: Sequence[str]) -> list[str]:
+        """Of the nodes of a cluster those that it calls its master."""
+        cluster = next(of for of in self._sources.values() if set(roots) <= set(of))
+        return [name for name in cluster if (self._probes.get(name) or {}).get("leads")]
 
     def checked_by(self, spark: SparkSession) -> None:
         """Look with Spark instead of in this process; where that was done already, both must say the same."""
         told = self._look(spark)
-        if "looked" in self.__dict__ and told != self.looked:
+        if "_told" in self.__dict__ and told != self._told:
             raise Problem(
                 "two ways of checking the logs disagree", "evidence", "the evidence is damaged: load the inputs anew"
             )
-        self.__dict__["looked"] = told
+        self.__dict__["_told"] = told
 
     def log(self, name: str) -> Checked | None:
         """What the log of a node shows by itself; None: none was collected."""
@@ -111,6 +226,20 @@ class NodeLogs:
         if both is None or both.match is None or not both.after_match.count or not self._parts_at_end(name):
             return None
         return both.match, both.after_match.first[0], both.after_match.count
+
+    def unjoined(self, name: str) -> tuple[Place, Place, int] | None:
+        """Of a log that has no commit in common with its source's, as far as both were collected: the last record that both have
+        alike, or else the first of both, the first one of the source that it does not have, and how many these are.
+        """
+        both, span = self.beside_source(name), self.span(name)
+        if both is None or span is None or both.match is not None or not self.other_history(name):
+            return None
+        lists = (both.differing, both.only_reference, both.behind)
+        return (
+            both.last_same or span[0],
+            min(one.first[0] for one in lists if one.first),
+            sum(one.count for one in lists),
+        )
 
     def own_records(self, name: str) -> tuple[int, Place] | None:
         """How many records of another content, or at other places, than its source's a log has, and the first; None: it has none.
@@ -165,18 +294,34 @@ class NodeLogs:
         Where rows of its dump could not be read, nobody knows: nothing is missing for that. Nor is it where the two logs have
         parted: what the node does not have of the other history it gets when it has cut its own end off.
         """
-        both = self.beside_source(name)
-        if both is None or any(one.rejected for one in self.inputs[name]):
+        if name not in self.parts or self._unread(name):
             return []
-        held = [one for one in (self.reference(name),) if one]
-        within = self._collected(name)
+        both, reference, within = self.beside_source(name), self.reference(name), self._collected(name)
         about: dict[str, Any] = {"operation": None, "target": None, "attribute": None, "cause": "LOG_GAP"}
-        about |= {"held_by": held, "evidence": [LOG], "rule": LOG_LACKS, "says": LACKS_SAYS}
-        return [
-            {"position": place, **about}
-            for place in both.only_reference.first
-            if any(first <= place <= last for first, last in within) and (both.parts is None or place < both.parts)
-        ]
+        about |= {"evidence": [LOG], "rule": LOG_LACKS, "says": LACKS_SAYS}
+        held = {
+            place: reference
+            for place in (both.only_reference.first if both else ())
+            if both
+            and any(first <= place <= last for first, last in within)
+            and (both.parts is None or place < both.parts)
+        }
+        for place, copy in self._held_elsewhere(name):
+            held.setdefault(place, copy)
+        return [{"position": place, "held_by": [holder], **about} for place, holder in sorted(held.items())]
+
+    def _held_elsewhere(self, name: str) -> list[tuple[Place, str]]:
+        """What its own gaps prove to be missing, before the log of its source begins: the records that another node has there, if
+        the two logs are alike on both sides of the gap.
+        """
+        copy, log = self._told.holders.get(name), self.log(name)
+        both = self.looked.pairs.get((copy, name)) if copy else None
+        if copy is None or both is None or log is None:
+            return []
+        alone = [*both.differing.first, *both.only_copy.first]
+        gaps = [gap for gap in self.own_gaps(name) if not {gap.after, gap.next} & set(alone)]
+        gaps = [gap for gap in gaps if both.last_same is not None and both.last_same >= gap.next]
+        return [(place, copy) for place in both.only_reference.first if _within(gaps, place)]
 
     def lost_ends(self, name: str) -> list[tuple[Place, str]]:
         """The records that lack at the ends of files of a node's log, each with a node whose log has it.
@@ -253,9 +398,14 @@ class NodeLogs:
 
     def between_dumps(self, name: str) -> int:
         """How many of the listed gaps lie between two collected files: nothing was collected there."""
+        log = self.log(name)
+        return len(log.gaps.first) - len(self.own_gaps(name)) if log else 0
+
+    def own_gaps(self, name: str) -> list[Gap]:
+        """The listed gaps of a log that are within what was collected of it."""
         log, ends = self.log(name), self._collected(name)
         lasts, firsts = {last for _, last in ends}, {first for first, _ in ends}
-        return sum(gap.after in lasts and gap.next in firsts for gap in log.gaps.first) if log else 0
+        return [gap for gap in log.gaps.first if not (gap.after in lasts and gap.next in firsts)] if log else []
 
     @cached_property
     def spoilt(self) -> frozenset[str]:
@@ -295,6 +445,23 @@ class NodeLogs:
             for one in self.inputs[name]
             if (parts := self._case.parts("records", one))
         ]
+
+
+def _beside_references(references: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    return [(reference, name) for name, reference in sorted(references.items()) if reference not in (None, name)]
+
+
+def _nearest(looked: Looked, roots: Sequence[str], name: str) -> str:
+    """Of the nodes of a cluster that hold different logs the one that a node follows: whose records its own log has, else with
+    which it goes together the furthest.
+    """
+
+    def unlike(root: str) -> tuple[bool, Place, int]:
+        both = looked.pairs[root, name]
+        file, place = both.match or (0, 0)
+        return forked(both), (-file, -place), roots.index(root)
+
+    return min(roots, key=unlike)
 
 
 def _within(gaps: Sequence[Gap], place: Place) -> bool:

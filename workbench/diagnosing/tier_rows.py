@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cases.case import Case
 from workbench.diagnosing.by_tier import Tiers
+from workbench.diagnosing.tier_generations import older_source
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.fleet.topology import Topology
 from workbench.model import listed
@@ -48,8 +49,11 @@ SILENT = SERVE_NOBODY | {conditions.UNREACHABLE}
 _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
-NO_ANSWER = "no_answer"
+NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
 UNKNOWN_SAYS = {
+    UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
+    HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
+    OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
     conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
 }
@@ -78,30 +82,83 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         found.totals["missing"] += 1
         if len(found.missing) < tiers.limit:
             found.missing.append(about | lack | {"position": show(lack["position"])})
-    anew = tiers.logs.cut_back(name)
+    for hole in tiers.holes_before:
+        if hole.server == name:
+            row = {"from": show(hole.first), "to": show(hole.last), "count": hole.count}
+            found.unknown.append(about | row | {"why": HOLE_BEFORE, "says": UNKNOWN_SAYS[HOLE_BEFORE]})
+    anew, alone = tiers.logs.cut_back(name), tiers.logs.unjoined(name)
+    if alone is not None and head is not None and not tiers.retired(name) and name not in tiers.roots(source):
+        row = {"count": alone[2], "first": show(alone[1]), "last": show(head), "available": alone[2], "counted": False}
+        found.pending.append(about | row | {"bytes": tiers.lag(alone[0], head)[0], "suppliers": []})
+        return
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
     silent = tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last)
-    if silent or name in tiers.seen.cut_since:
-        why = NO_ANSWER if silent else conditions.CUT_BACK
+    other = name not in tiers.roots(source) and anew is None and older_source(tiers, name) is not None
+    if silent or other or name in tiers.seen.cut_since:
+        why = NO_ANSWER if silent else OTHER_HISTORY if other else conditions.CUT_BACK
         row = {"from": show(last), "to": show(head), "count": None, "why": why, "says": UNKNOWN_SAYS[why]}
         found.unknown.append(about | row)
         return
     span = tiers.logs.span(name)
+    if (
+        span
+        and span[1] == last
+        and tiers.seen.probed(name) is None
+        and any(one.rejected for one in tiers.logs.inputs[name])
+    ):
+        lacks = tiers.logs.behind(name)
+        row = {"from": show(lacks[0] if lacks else last), "to": show(head), "count": lacks[1] if lacks else None}
+        found.unknown.append(about | row | {"why": UNREAD, "says": UNKNOWN_SAYS[UNREAD]})
+        return
     # What the source has behind a dump that ended early, the node may have.
     counted = anew[1:] if anew else tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)
     start = anew[0] if anew else last
     suppliers = senders(tiers, name)
-    about |= {
-        "count": count,
-        "first": show(first),
-        "last": show(head),
-        "available": count if not tiers.source_is_known or tiers.may_be_served(name, start) else 0,
-    }
     whole = counted is not None and tiers.logs.whole_behind(name, start, head)
-    about |= {"counted": whole, "bytes": tiers.lag(start, head)[0]}
-    found.pending.append(about | {"suppliers": suppliers})
+
+    def waits(first: Lsn, count: int, begin: Lsn, upto: Lsn, suppliers: list[str]) -> Row:
+        served = not tiers.source_is_known or tiers.may_be_served(name, start)
+        row = about | {"count": count, "first": show(first), "last": show(upto), "available": count if served else 0}
+        return row | {"counted": whole, "bytes": tiers.lag(begin, upto)[0], "suppliers": suppliers}
+
+    end = _fed_up_to(tiers, name) if suppliers and anew is None else None
+    arriving = _first_part(tiers, source, name, end, counted is not None) if end and last < end < head else None
+    if arriving is None or end is None:
+        found.pending.append(waits(first, count, start, head, suppliers))
+        return
+    # What those that it hangs on have themselves is on its way; what stands behind that they do not get.
+    here, there = arriving
+    found.pending.append(waits(first, here, start, end, suppliers))
+    found.pending.append(waits(there, count - here, end, head, []))
+
+
+def _fed_up_to(tiers: Tiers, name: str) -> Lsn | None:
+    """Up to where a node gets the log as its suppliers are now; None: they go on, so that there is no end."""
+    own = set(tiers.roots(tiers.source_of(name) or ""))
+    if name in own:
+        return None
+    seen, level, places = {name}, _feeding(tiers, name), list[Lsn]()
+    while level:
+        here = [tiers.last(one) for one in level]
+        if None in here or not own.isdisjoint(level):
+            return None
+        places += filter(None, here)
+        seen |= set(level)
+        level = sorted({above for one in level for above in _feeding(tiers, one)} - seen)
+    return max(places, default=None)
+
+
+def _first_part(tiers: Tiers, source: str, name: str, end: Lsn, counted: bool) -> tuple[int, Lsn] | None:
+    """How much of what a node waits for stands up to a place, and the first behind it; None: the list was cut before it."""
+    last, head = tiers.last(name), tiers.known_head(source)
+    if not counted and last is not None and head is not None:
+        return _known_behind(tiers, source, last, end)[1], _known_behind(tiers, source, end, head)[0]
+    both = tiers.logs.beside_source(name)
+    places = both.behind.first if both and both.behind.count == len(both.behind.first) else []
+    behind = [place for place in places if place > end]
+    return (len(places) - len(behind), behind[0]) if behind and len(behind) < len(places) else None
 
 
 def known_to_end_at(tiers: Tiers, name: str, last: Lsn) -> bool:
@@ -124,6 +181,10 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     last, source = tiers.last(name), tiers.source_of(name)
     if last is None or source is None or not tiers.source_is_known:
         return []
+    if (still := tiers.standstills.get(name)) and still.sure:  # it gets nothing, though it looks connected
+        return []
+    if name in tiers.logs.parted:  # it has to connect anew before it gets anything, and to cut its end off
+        return []
     if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date, if they are there
         if tiers.states[name] in SILENT:
             return []
@@ -142,9 +203,12 @@ def senders(tiers: Tiers, name: str) -> list[str]:
 def _goes_beyond(tiers: Tiers, supplier: str, place: Lsn, below: str) -> bool:
     """Whether a node has more than a place, or gets more. One that is stuck itself leaves those below it where they are."""
     seen, level = {below}, [supplier]
+    own = set(tiers.roots(tiers.source_of(below) or ""))
     while level:
         if any((here := tiers.last(one)) is None or here > place for one in level):
             return True
+        if any(one in own and senders(tiers, one) for one in level):
+            return True  # its cluster brings it further
         seen |= set(level)
         level = sorted({above for one in level for above in _feeding(tiers, one)} - seen)
     return False
@@ -267,6 +331,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
         "source": source,
         "source_is_known": tiers.source_is_known,
         "now": _time(seen.now),
+        "nodes_are_listed": seen.lists_nodes,
         "rules": tiers.told.rules.name,
         "fanout": tiers.told.rules.fanout_of(source),
         "source_head_registry": _pair(tiers.head(source, False)),
@@ -341,7 +406,7 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
     current = None if name in seen.cut_since or seen.outdated(name) else reported
     registry_lag = tiers.lag(current, tiers.head(source, False))
     actual_lag = tiers.lag(probed, tiers.head(source, True))
-    age, answered = seen.age(name), seen.answered(name)
+    age, answered = seen.since_report(name), seen.answered(name)
     donors, silent_donors = tiers.donors(name) if tiers.needs(name) else ([], [])
     files = seen.files.get(name, {})
     _, cut = tiers.sizes
@@ -398,6 +463,8 @@ def _says(tiers: Tiers, name: str, state: str) -> str:
     if state == conditions.BEHIND and tiers.seen.nodes and name not in tiers.seen.nodes:
         return "it answers, and its source has more; the registry has no row of it"
     place = tiers.place(name)
+    if state == conditions.BEHIND and (standing := tiers.standstills.get(name)):
+        return f"it is connected and reports itself, and gets nothing: {standing.says}"
     if state == conditions.BEHIND and place and place.parents and not senders(tiers, name):
         return _stuck(tiers, name)
     if state == conditions.UNTOLD and not tiers.source_is_known:
@@ -422,7 +489,7 @@ def unlisted(tiers: Tiers) -> set[str]:
     Empty where the table was not collected, or rows of it could not be read: these may be the ones.
     """
     files = {row["file"] for row in tiers.seen.nodes.values()}
-    if not files or any(read.rejected for read in tiers.case.inputs if read.file in files):
+    if not tiers.seen.lists_nodes or any(read.rejected for read in tiers.case.inputs if read.file in files):
         return set()
     linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
     own = {name for source in tiers.sources for name in tiers.roots(source)}

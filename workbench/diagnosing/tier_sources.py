@@ -13,6 +13,14 @@ PARTED = "LOG_DIVERGED"
 _ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "PENDING_CHANGES", PARTED, "LOG_GAP", "REINIT_REQUIRED"})
 
 
+def what_would_tell(tiers: Tiers) -> str:
+    """What to collect so that it is known who follows whom: of tables that are there more reading tells no more."""
+    settings = "the settings of the nodes"
+    return (
+        settings if tiers.seen.lists_pulls and tiers.seen.lists_nodes else f"the tables of the registry, or {settings}"
+    )
+
+
 @dataclass(frozen=True)
 class OfItsOwn(Finding):
     """What the files of a server alone prove: it stands whichever node is the source."""
@@ -26,8 +34,8 @@ def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Fi
             yield finding
             continue
         first = step(
-            "first collect the tables of the registry, or the settings of the nodes",
-            f"nothing tells who follows whom: {finding.origin} is taken for the source because its log goes furthest",
+            f"first collect {what_would_tell(tiers)}",
+            f"nothing tells who follows whom: {finding.origin} is taken for the source because no log goes further",
         )
         # Which of two logs is cut back, or copied over, waits until it is known whose is right; to read again does no harm.
         steps = [one for one in finding.fix if finding.code != PARTED or (one["repair"] or "").startswith("read ")]

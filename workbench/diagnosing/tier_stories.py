@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow.compute as pc
 
 from workbench.diagnosing.by_tier import Tiers
-from workbench.diagnosing.tier_rows import NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
+from workbench.diagnosing.tier_rows import HOLE_BEFORE, NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
 from workbench.engine.rows import rows_where
 from workbench.model import Problem
 from workbench.rules.tier_conditions import CUT_BACK
@@ -64,6 +64,8 @@ def _verdict(tiers: Tiers, name: str, place: Lsn, holding: set[str]) -> tuple[st
         if name in tiers.seen.cut_since:
             return UNKNOWN, CUT_BACK, UNKNOWN_SAYS[CUT_BACK]
         return PENDING, "not_covered", NOT_COVERED
+    if any(hole.server == name and hole.first <= place <= hole.last for hole in tiers.holes_before):
+        return UNKNOWN, HOLE_BEFORE, UNKNOWN_SAYS[HOLE_BEFORE]
     both = tiers.logs.beside_source(name)
     if both is not None and (place in both.differing.first or (both.parts is not None and place >= both.parts)):
         return UNKNOWN, PARTED, SAYS[PARTED]

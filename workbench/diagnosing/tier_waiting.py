@@ -36,6 +36,20 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
         B@b1 pulls from A@a1, which lacks file 8   B@b1: do what LOG_GAP says of B@b1
     """
     state = tiers.states[name]
+    if (standing := tiers.standstills.get(name)) and state not in SILENT | WAITING and not tiers.gap(name):
+        code = "REPLICANT_INACTIVE" if standing.no_source else "STALLED_BUT_GREEN"
+        return _do(code, [name], f"{name} is connected, and gets nothing")
+    if state not in SILENT | WAITING and (tiers.logs.cut_back(name) or tiers.logs.unjoined(name)):
+        return _do(
+            "LOG_DIVERGED",
+            [name],
+            "its log is another one than that of its source: it gets nothing before that is mended",
+        )
+    if name not in tiers.roots(tiers.source_of(name) or "") and (stopping := _stopping(tiers, name)):
+        code, node = stopping
+        return _do(
+            code, [node], f"{name} pulls from there, and gets no further than the log of {node} is that of the source"
+        )
     if name in (roots := tiers.roots(tiers.source_of(name) or "")):
         gone = [node for node in roots if tiers.states[node] in SILENT and node != name]
         silent = [name] if state in SILENT else gone
@@ -55,6 +69,16 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
     if state in FED:
         return _above(tiers, name)
     return _collect(name)
+
+
+def _stopping(tiers: Tiers, name: str) -> tuple[str, str] | None:
+    """A node that one pulls from, whose log lacks something behind the end of that one's or is another one; and the code."""
+    last, place = tiers.last(name), tiers.place(name)
+    parents = [one for one in place.parents if tiers.states.get(one) not in SILENT] if place and last else []
+    if not parents or last is None or not all(tiers.logs.stops_behind(one, last) for one in parents):
+        return None
+    other = [one for one in parents if any(at > last for at in tiers.logs.other_history(one))]
+    return ("LOG_DIVERGED", other[0]) if other else ("LOG_GAP", parents[0])
 
 
 def _for_a_source(tiers: Tiers, name: str, state: str) -> Step:

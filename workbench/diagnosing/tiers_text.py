@@ -9,6 +9,9 @@ from workbench.plain import aligned, one_cell
 
 Row = Mapping[str, Any]
 
+_CLOCKS_DIFFER = 600
+"""Who reported itself so many seconds after the registry's clock was read, did so while the tables were read."""
+
 
 def tiers_text(found: Row) -> str:
     """A section for each tree; nothing where nodes do not pull from each other in tiers."""
@@ -23,9 +26,9 @@ def _tree(tree: Row) -> str:
     if firsts := tree["source_first"]:
         says += f" and has log files from {min(first[0] for first in firsts.values())} on"
     if not tree["source_is_known"]:
-        says += " (nothing tells who follows whom: its log goes furthest)"
+        says += " (nothing tells who follows whom: no log goes further)"
     heads = ["NODE", "STATE", "TIER", "SERVES", "REPORTED", "AT", "BEHIND BY", "IS", "FILE IT NEEDS", "WHO HAS IT"]
-    rows = [_node(one, depth) for one, depth in in_order(tree["nodes"])]
+    rows = [_node(one, depth, tree["nodes_are_listed"]) for one, depth in in_order(tree["nodes"])]
     table = aligned([heads, *rows], right=(2, 3, 6, 8))
     return "\n\n".join(filter(None, (f"{says}:", table, _beside_each_other(tree), tree["retention"]["says"])))
 
@@ -83,7 +86,7 @@ def place_of(node: Row) -> str:
     return node["registry_lsn"] or ""
 
 
-def _node(one: Row, depth: int) -> list[str]:
+def _node(one: Row, depth: int, listed: bool) -> list[str]:
     age, lag = one["keepalive_age_s"], one["actual_lag_bytes"]
     probed = lag is not None
     lag = lag if probed else one["registry_lag_bytes"]
@@ -91,15 +94,27 @@ def _node(one: Row, depth: int) -> list[str]:
     needs = str(one["files_needed_from"]) if one["gap"] or (lag or 0) > 0 else "-"
     return [
         "  " * depth + one_cell(one["node"]),
-        one_cell(one["state"] or "no row"),
+        one_cell(one["state"] or ("no row" if listed else "-")),
         "-" if one["tier"] is None else str(one["tier"]),
         str(one["children"]),
-        "never" if age is None else f"{max(age, 0):,.0f} s ago",
+        _reported(age, listed),
         place_of(one) or "?",
         "?" if lag is None else f"{least}{max(lag, 0):,}",
         one["condition"].replace("_", " "),
         needs,
-        (", ".join(map(one_cell, one["served_by"][:3])) or ("NOBODY" if one["gap"] == "now" else "?"))
-        if needs != "-"
-        else "-",
+        _who_has_it(one) if needs != "-" else "-",
     ]
+
+
+def _reported(age: float | None, listed: bool) -> str:
+    if age is None:
+        return "never" if listed else "-"
+    return f"{age:,.0f} s ago" if age >= 0 else "0 s ago" if age > -_CLOCKS_DIFFER else f"{-age:,.0f} s ahead"
+
+
+def _who_has_it(one: Row) -> str:
+    """Nodes that have the file which one needs; where none of them answers, those that had it."""
+    if one["served_by"]:
+        return ", ".join(map(one_cell, one["served_by"][:3]))
+    silent = ", ".join(f"{one_cell(name)} (silent)" for name in one["served_by_silent"][:3])
+    return silent or ("nobody that goes on" if one["gap"] == "now" else "?")

@@ -44,6 +44,7 @@ class TieredSnapshot:
     probes     what nodes answered when they were asked themselves
     files      node -> number of each file of its log -> its size
     settings   node -> kind -> name -> what it is set to, in the order of the file
+    lists_nodes  the table of nodes was collected; else that a node has no row in it nobody knows
     lists_pulls  the table of who pulls from whom was collected; else nobody knows it
     lost_pulls   rows of it could not be read
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
@@ -63,6 +64,7 @@ class TieredSnapshot:
     logs: dict[str, list[Input]] = field(default_factory=dict)
     logged: dict[str, tuple[Lsn, Lsn]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
+    lists_nodes: bool = True
     lists_pulls: bool = True
     lost_pulls: bool = False
     said_sources: Mapping[str, str] = field(default_factory=dict)
@@ -91,8 +93,18 @@ class TieredSnapshot:
 
     def age(self, name: str) -> float | None:
         """Seconds since the node last reported itself, by the registry's clock; None: it never did, or nothing tells the time."""
+        return None if name in self.ahead else self.since_report(name)
+
+    def since_report(self, name: str) -> float | None:
+        """The same, as the row has it: far below zero if that is of a time to come."""
         at = self.nodes[name]["reported_at"] if name in self.nodes else None
         return None if at is None or self.now is None else (self.now - at).total_seconds()
+
+    @cached_property
+    def ahead(self) -> frozenset[str]:
+        """The nodes whose reports are of a time that the registry's clock had not come to: how old they are nothing tells."""
+        least = -_READ_WITHIN.total_seconds()
+        return frozenset(name for name in self.nodes if (age := self.since_report(name)) is not None and age < least)
 
     def answered(self, name: str) -> bool | None:
         """Whether the node answered when it was asked; None: it was not asked."""
@@ -232,6 +244,9 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
     # ahead of was read some other time.
     reported = [row["reported_at"] for row in nodes.values() if row["reported_at"]]
     of_now = bool(clocks) and sum(at > clocks[-1] for at in reported) * 2 <= len(reported)
+    # Where the nodes were asked at the time of that clock, and the rows are far ahead of both, the rows are wrong.
+    asked = max((row["at"] for row in probes.values() if row["at"]), default=None)
+    of_now |= bool(clocks and reported and asked) and _of_another_time(clocks[-1], asked, max(reported))
     now = clocks[0] if of_now else None
     return TieredSnapshot(
         label,
@@ -246,6 +261,7 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         logs,
         logged,
         frozenset(down),
+        bool(nodes) or any(format_with(one.kind).tells_nodes and not one.rejected for one in inputs if one.kind),
         any(not row["awaited"] for row in pulls)
         or any(format_with(one.kind).tells_links for one in inputs if one.kind),
         any(format_with(one.kind).tells_links and one.rejected for one in inputs if one.kind),
@@ -259,6 +275,11 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
             max([*(clocks if of_now else ()), *(row["at"] for row in probes.values() if row["at"])], default=None),
         ),
     )
+
+
+def _of_another_time(clock: datetime, asked: datetime | None, newest: datetime) -> bool:
+    """Whether two clocks agree that the newest row is of a time to come."""
+    return asked is not None and abs(asked - clock) <= _READ_WITHIN and newest > max(asked, clock) + _READ_WITHIN
 
 
 def _said_sources(

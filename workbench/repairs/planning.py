@@ -448,6 +448,8 @@ class _Planned:
                 not need.hidden,
                 depth,
                 behind,
+                # What only waits may come by itself once those that are as far and stuck go on.
+                bool(far) and need.code == PENDING,
                 need.name,
             )
 

@@ -362,12 +362,13 @@ class Repairs:
     def drafts(self, view: View, need: Need, asked: Collection[str] = ()) -> Iterator[Draft]:
         """All ways in which the need could be mended, the gentlest first; `asked`: those that a person asked for by name."""
         for repair in self.ladder:
-            for draft in repair.propose(view, need):
+            for proposed in repair.propose(view, need):
+                draft = self.weighed(view, need, proposed)
                 if draft.refused or draft.way in asked:
                     draft = replace(draft, unasked="")
                 elif draft.unasked:
                     draft = replace(draft, refused=draft.unasked)
-                yield self.weighed(view, need, draft)
+                yield draft
 
 
 class Repair(Protocol):

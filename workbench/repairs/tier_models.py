@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from workbench.diagnosing.by_tier import Tiers
@@ -14,11 +15,15 @@ from workbench.rules.tier_mending import tier_model
 def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
     """The trees of a case as a model; `pending`: how many changes wait at each node."""
     system, rows = tiers.shown.system, trees(tiers)
+    waiting: Counter[str] = Counter()
+    for one in pending:
+        waiting[one["server"]] += one["count"]
     for node in (node for row in rows for node in row["nodes"]):
         span = tiers.logs.span(node["node"])
         if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
             node |= {"node_first": list(span[0]), "node_last": list(span[1])}
-        if anew := tiers.logs.cut_back(node["node"]):  # what stands behind that commit is no part of the source's log
+        # What stands behind that record is no part of the source's log.
+        if anew := tiers.logs.cut_back(node["node"]) or tiers.logs.unjoined(node["node"]):
             node["node_last"] = list(anew[0])
     model = tier_model(
         rows,
@@ -31,8 +36,10 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         tiers.told.sources,
         tiers.logs.spoilt - tiers.logs.parted,
         tiers.logs.parted,
-        {row["server"]: row["count"] for row in pending},
+        waiting,
+        {name for name, standing in tiers.standstills.items() if standing.sure},
     )
+    model.doubted = tiers.logs.at_odds.union(hole.server for hole in tiers.holes_before)
     if not tiers.source_is_known:
         model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either
     return model

@@ -8,7 +8,7 @@ frees may be deleted at once, so it is taken to be gone.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any
@@ -53,6 +53,7 @@ class TierModel(Model):
     follows    node -> the database that it is told to follow, and the hosts of it that it knows; else all of its source
     spoilt     nodes whose log is proven to lack records, or to hold other ones than that of the source
     parted     those that hold other ones only at the end: when they connect they cut that off
+    doubted    those whose log lacked records in an earlier snapshot, of which nothing shows that they were mended
     lost       nodes that nobody could serve from the beginning: what they lack is no fault of a repair
     """
 
@@ -66,6 +67,7 @@ class TierModel(Model):
     follows: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
     spoilt: frozenset[str] = frozenset()
     parted: frozenset[str] = frozenset()
+    doubted: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -451,7 +453,7 @@ class TierModel(Model):
 
 
 def tier_model(
-    trees: Iterable[Mapping[str, Any]],
+    trees: Sequence[Mapping[str, Any]],
     registry: Registry,
     rules: Rules,
     order_key: Callable[[str, int, int], str],
@@ -462,16 +464,19 @@ def tier_model(
     spoilt: frozenset[str] = frozenset(),
     parted: frozenset[str] = frozenset(),
     waiting: Mapping[str, int] | None = None,
+    still: Collection[str] = (),
 ) -> TierModel:
     """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing.
 
     waiting  node -> how many changes it waits for, as far as the diagnosis counts them
+    still    nodes that are known to get nothing although they look connected
     """
     rows = {one.name: one for one in registry.nodes}
     servers: dict[str, Server] = {}
     source_of: dict[str, str] = {}
     condition: dict[str, str] = {}
     lasts: dict[str, dict[str, Lsn]] = {}
+    gapped = {node["node"] for one in trees for node in one["nodes"] if node.get("gap")}
     for one in trees:
         source = one["source"]
         for node in one["nodes"]:
@@ -495,26 +500,30 @@ def tier_model(
         )
         ends = {name: min(last, head) for name, last in ends.items()}
         # Nodes that pull differ by the moment at which each was asked: only the ends of the others are borders.
-        stuck = {last for name, last in ends.items() if condition[name] not in PULLING}
+        stuck = {last for name, last in ends.items() if condition[name] not in PULLING or name in {*gapped, *still}}
         lowest, *steps = sorted({min(ends.values()), *stuck, max(ends.values())})
         behind = {last: (waiting or {}).get(name, 0) for name, last in ends.items() if name in (waiting or {})}
         for before, place in pairwise((lowest, *steps)):  # the lowest one all have
             for name, last in ends.items():
                 if last >= place:
                     servers[name].holds.add(len(lots))
-            changes = max(behind.get(before, 1) - behind.get(place, 0), 1)
+            # Where nobody knows who follows whom, a place of a node is no change of the source: two may wait for the same.
+            least = 0 if before in behind and place in behind else 1
+            changes = max(behind.get(before, 1) - behind.get(place, 0), least)
             lots.append(Lot(source, order_key(source, *place), order_key(source, *place), changes))
         # The furthest node of the source that is there brings the others of its cluster up to date.
         roots = sorted(
             (name for name in ends if name.partition("@")[0] == source),
-            key=lambda name: (servers[name].up, ends[name], name),
+            key=lambda name: (servers[name].up, name not in parted | spoilt, ends[name], name),
         )
         if roots:
             servers[roots[-1]].origin = source
-            links += [Link(roots[-1], other, True) for other in roots[:-1]]
+            links += [Link(roots[-1], other, other not in parted) for other in roots[:-1]]
     for pull in registry.pulls:
         if pull.name in servers and pull.source in servers:
-            links.append(Link(pull.source, pull.name, condition[pull.name] in PULLING))
+            # One that has parted has to connect anew before it gets anything.
+            running = condition[pull.name] in PULLING and pull.name not in parted and pull.name not in still
+            links.append(Link(pull.source, pull.name, running))
     heads = {source: max(ends.values()) for source, ends in lasts.items()}
     return TierModel(
         lots,

@@ -198,18 +198,20 @@ def node_facts(tree: Row, name: str) -> dict[str, Any]:
         "title": name,
         "verdict": verdict_of(one),
         "says": one["says"],
-        "rows": list(_facts(one)),
+        "rows": list(_facts(one, tree["nodes_are_listed"])),
         "offered": one["offered"],
     }
 
 
-def _facts(one: Row) -> Iterator[dict[str, str]]:
+def _facts(one: Row, listed: bool) -> Iterator[dict[str, str]]:
     def fact(what: str, value: str) -> dict[str, str]:
         return {"what": what, "value": value}
 
     age = one["keepalive_age_s"]
-    yield fact("state in the registry", one["state"] or "it has no row")
-    yield fact("last reported itself", "never" if age is None else f"{age:,.1f} s before")
+    yield fact("state in the registry", one["state"] or ("it has no row" if listed else "not collected"))
+    yield fact(
+        "last reported itself", ("never" if listed else "not collected") if age is None else f"{age:,.1f} s before"
+    )
     yield fact("reported to be at", one["registry_lsn"] or "nothing")
     if one["cut_back_to"]:
         yield fact("cut its log back since to", one["cut_back_to"])

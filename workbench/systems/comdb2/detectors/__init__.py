@@ -3,19 +3,30 @@
 nodes     nodes that are gone, stopped, wait for a source, or cannot go on
 trees     the shape of the trees: circles, orphans, full and deep ones, reverse connections, who holds the log
 logs      collected logs: gaps, and where they part from the source's
+histories nodes of one source cluster that hold different logs
 settings  what makes loss, or a false tree, likely
 """
 
 from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
+from workbench.systems.comdb2.detectors.histories import apart_at_the_source, parted_siblings
 from workbench.systems.comdb2.detectors.logs import (
     ahead_of_source,
+    damaged_before,
     damaged_logs,
     ended_early,
     history_changed,
+    newer_generation,
     older_generation,
     parted_logs,
 )
-from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating, set_aside
+from workbench.systems.comdb2.detectors.nodes import (
+    cannot_go_on,
+    gone,
+    not_replicating,
+    reports_to_come,
+    set_aside,
+    standing_still,
+)
 from workbench.systems.comdb2.detectors.settings import unsafe_settings
 from workbench.systems.comdb2.detectors.trees import (
     cycles,
@@ -30,7 +41,29 @@ from workbench.systems.comdb2.detectors.trees import (
 
 DETECTORS: Detectors = {
     GENERATION: (history_changed,),
-    HOLES: (damaged_logs, parted_logs, ended_early, ahead_of_source, older_generation, cannot_go_on),
-    APPLYING: (gone, not_replicating, set_aside, cycles, orphans, unlisted, reverse_links, pending_limit),
+    HOLES: (
+        damaged_logs,
+        damaged_before,
+        apart_at_the_source,
+        parted_siblings,
+        parted_logs,
+        ended_early,
+        ahead_of_source,
+        older_generation,
+        newer_generation,
+        cannot_go_on,
+    ),
+    APPLYING: (
+        reports_to_come,
+        gone,
+        not_replicating,
+        standing_still,
+        set_aside,
+        cycles,
+        orphans,
+        unlisted,
+        reverse_links,
+        pending_limit,
+    ),
     LAG: (held_log, full_nodes, too_deep, unsafe_settings),
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.tier_generations import older_source
 from workbench.diagnosing.tier_sources import OfItsOwn
-from workbench.fleet.tiered import tiered_snapshot
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.physical_log import Compared, Gap
+from workbench.systems.comdb2.detectors.histories import ASK_WHO_LEADS
 from workbench.systems.comdb2.detectors.nodes import rebuild
 from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of
 from workbench.systems.comdb2.lsn import FIRST, lsn_text
@@ -17,6 +18,12 @@ from workbench.systems.comdb2.lsn import FIRST, lsn_text
 if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.situation import Situation
+
+_AT_ONCE = timedelta(seconds=1)
+"""Within that long no source writes, and no node fetches, a whole log file more than was there: they are of megabytes."""
+
+_IN_ONE_GO = timedelta(minutes=10)
+"""Nodes that are asked one after the other are asked within that long."""
 
 _CONNECT_ANEW = "let {} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it"
 
@@ -76,6 +83,40 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def damaged_before(situation: Situation) -> Iterator[Finding]:
+    """Logs that lacked records in an earlier snapshot, where what was collected since begins behind the place."""
+    tiers = tiers_of(situation)
+    for hole in tiers.holes_before:
+        name = hole.server
+        lacked = f"{counted(hole.count, 'record')} " if hole.count else "what stands "
+        mend = _if_it_stays(tiers, name, tiers.logs.reference(name))
+        yield Finding(
+            "LOG_GAP",
+            "warning",
+            f"{name}: in snapshot {hole.snapshot} its log lacked {lacked}between {place_text(hole.after)} and "
+            f"{place_text(hole.until)}, and no later dump of it reaches over that place: nothing shows that it was mended",
+            server=name,
+            origin=tiers.source_of(name),
+            items=(place_text(hole.first) or "",),
+            evidence=(
+                {"snapshot": hole.snapshot, "after": place_text(hole.after), "next_present": place_text(hole.until)},
+            ),
+            fix=(
+                step(
+                    f"read the log of {name} once more from {place_text(hole.after)} on, if it still has file {hole.after[0]}",
+                    "what was not applied then no later record mends; only a copy of another node does",
+                ),
+                mend
+                | {
+                    "repair": (mend["repair"] or "").replace(
+                        "if it is still there:",
+                        "if it is still there, or the file is gone and nobody copied the node anew since:",
+                    )
+                },
+            ),
+        )
+
+
 def _lost_commits(tiers: Tiers, name: str) -> str:
     """How many commits stand where the log of a node lacks records, as far as the logs of others show them."""
     known = tiers.logs.lost_commits(name)
@@ -117,6 +158,9 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         both, reference, source = tiers.logs.beside_source(name), tiers.logs.reference(name), tiers.source_of(name)
         if both is None or both.prefix or source is None or reference is None:
             continue
+        above = tiers.logs.apart_above(name)
+        if above and name in above.nodes and reference in above.nodes:
+            continue  # of one cluster: that is told of both
         theirs = tiers.logs.log(reference)
         here = tiers.logs.other_history(name)
         other = tiers.logs.count_other(name)
@@ -155,7 +199,7 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
 
 def _match(both: Compared, name: str, inside: bool) -> str:
     if both.match is None:
-        return ""
+        return "; in what was collected no commit is common to both"
     if inside:
         return (
             f"; behind it they are alike again: the last commit that both have is {lsn_text(both.match)}, so that "
@@ -171,6 +215,13 @@ def _if_it_stays(tiers: Tiers, name: str, reference: str | None) -> dict[str, st
     roots = tiers.roots(tiers.source_of(name) or "")
     if not tiers.source_is_known or name not in roots:
         copied = _copied(tiers, name, reference) if tiers.source_is_known else "another node"
+        if copied == reference and reference in tiers.logs.spoilt:
+            return step(
+                f"if it is still there: first do what LOG_GAP says of {reference}, then rebuild {name} from a copy of a node "
+                "whose log is whole",
+                f"the log of {reference} lacks records, too: a copy of it would have the same gap, and no other node that was "
+                "collected is up to date and whole",
+            )
         why = "a log with a gap cannot be applied, and cannot serve anybody"
         return step(f"if it is still there: rebuild {name} from a copy of {copied}", why)
     if len(roots) > 1:
@@ -195,6 +246,13 @@ def _joined_again(
     tiers: Tiers, name: str, reference: str, places: list[tuple[int, int]], inside: bool, other: bool
 ) -> Iterator[dict[str, str | None]]:
     """What brings the two logs together again."""
+    above = tiers.logs.apart_above(name)
+    if above and above.elected is None:
+        yield step(
+            f"first do what LOG_DIVERGED says of {above.nodes[0]}",
+            "the nodes of the source hold different logs, and nothing tells to which of these two it would be cut back",
+        )
+        return
     if inside:
         alike, unlike = _others_there(tiers, name, reference, places[0])
         yield step(
@@ -208,6 +266,18 @@ def _joined_again(
             "why": "on connecting a node cuts its log back to the newest commit that both have, and that stands behind this place"
         }
         return
+    if other and tiers.logs.unjoined(name):
+        yield step(
+            f"read both logs from further back, as far as {name} and {reference} still have files",
+            "in what was collected they have no commit in common: only an older one can show where they part",
+        )
+        yield rebuild(tiers, name) | {
+            "why": "where there is no commit that both have, a node that connects finds no place to join at, and gets nothing",
+            "caution": f"only if no older commit is common either: with one {name} connects anew and is cut back to it; what "
+            f"only {name} has is lost either way",
+        }
+        return
+    stale = [node for history in above.histories[1:] for node in history] if above else []
     yield step(
         _CONNECT_ANEW.format(name),
         "two histories cannot be brought together, only one of them can go on",
@@ -216,6 +286,11 @@ def _joined_again(
             ""
             if other
             else f"; the logs were read moments apart, and the dump of {reference} may have ended early: read it once more first"
+        )
+        + (
+            f"; first see to {some(stale)}, whose log is not the elected one: the registry may send it there"
+            if stale
+            else ""
         ),
     )
 
@@ -275,7 +350,11 @@ def _copies_go_on(tiers: Tiers, name: str) -> bool:
 
 
 def ahead_of_source(situation: Situation) -> Iterator[Finding]:
-    """Nodes that answered before the source did, and were further: the source cut its log off, or lost its end."""
+    """Nodes that answered before the source did, and were further: the source cut its log off, or lost its end.
+
+    One that was asked later may have got more meanwhile, but no whole files within seconds; and not where the source answered
+    less than it had reported itself.
+    """
     tiers = tiers_of(situation)
     for source, name in each(tiers):
         last, probe = tiers.seen.probed(name), tiers.seen.probes.get(name)
@@ -284,20 +363,39 @@ def ahead_of_source(situation: Situation) -> Iterator[Finding]:
             continue
         later = [tiers.seen.probes[one]["at"] for one in heads]
         head = tiers.head(source, True)
-        # Read later than the source, a node may simply have got more meanwhile.
-        if head is None or last <= head or probe["at"] is None or None in later or min(later) <= probe["at"]:
+        if head is None or last <= head or probe["at"] is None or None in later:
             continue
+        # Read later than the source, a node may simply have got more meanwhile.
+        before = min(later) > probe["at"]
+        back = [one for one in heads if tiers.seen.outdated(one) and (tiers.seen.reported(one) or head) > head]
+        files, first = last[0] - head[0] - 1, tiers.seen.first_file(name)
+        leaps = files > 0 and probe["at"] - max(later) <= _AT_ONCE
+        beyond = first is not None and first > head[0] and probe["at"] - max(later) <= _IN_ONE_GO
+        if not (before or leaps or beyond or (back and len(back) == len(heads))):
+            continue
+        if not before and _newer_root(tiers, source, name):
+            continue  # by their generations these are two histories, of which the source's is the elected one
+        how = ", asked not before it," if before else ", asked at the same time," if leaps else ""
+        says = f"{name} is at {lsn_text(last)}, and its source{how} only at {lsn_text(head)}"
+        says += f", more than {counted(files, 'whole log file')} before that" if files > 0 else ""
+        says += f"; its own oldest log file is {first}: the two logs have nothing in common" if beyond else ""
+        says += f"; {back[0]} had reported {place_text(tiers.seen.reported(back[0]))} before" if back else ""
         yield Finding(
             "LOG_DIVERGED",
             "warning",
-            f"{name} is at {lsn_text(last)}, and its source, asked not before it, only at {lsn_text(head)}: the "
-            "source has cut its log off",
+            f"{says}: the source has cut its log off" + ("" if before else ", or was put back to an older state"),
             server=name,
             origin=source,
             items=(lsn_text(last),),
             evidence=(evidence_of(tiers, name), *(evidence_of(tiers, one) for one in heads)),
             fix=(
                 step(
+                    f"find out which of the two is right: look whether {some(heads)} was put back, and what {name} pulls from",
+                    "without a log file that both have a node finds no commit to join at: it gets nothing from there",
+                    f"do not rebuild {name} before: it may be the last one to have what the source lost",
+                )
+                if beyond
+                else step(
                     f"compare the ends of both logs (comdb2_transaction_logs, flags 4) before {name} connects anew",
                     "on connecting it cuts off what stands behind the newest commit that both have",
                 ),
@@ -312,38 +410,108 @@ def older_generation(situation: Situation) -> Iterator[Finding]:
     """
     tiers = tiers_of(situation)
     told = {one.server for one in ahead_of_source(situation)}
-    for source, name in each(tiers):
-        mine, generation, at = _commit(tiers, name)
-        if mine is None or generation is None or name in told or name in tiers.logs.parts:
-            continue
-        for root in tiers.roots(source):
-            theirs, newer, asked = _commit(tiers, root)
-            if theirs is None or newer is None or not (generation < newer and mine >= theirs):
+    for source in tiers.sources:
+        for name in tiers.members[source]:
+            mine, generation, at = _commit(tiers, name)
+            if mine is None or generation is None or name in told or name in tiers.logs.parts:
                 continue
-            # Asked before the source was, the node may have cut its end off meanwhile.
-            since = at is not None and asked is not None and at > asked
-            yield Finding(
-                "LOG_DIVERGED",
-                "error" if since else "warning",
-                f"{name} has a commit of generation {generation} at {place_text(mine)}, and {root} one of generation "
-                f"{newer} at {place_text(theirs)}: these are of two histories"
-                + ("" if since else ", unless the node has cut its end off since it was asked"),
-                server=name,
-                origin=source,
-                items=(place_text(mine) or "",),
-                evidence=(
-                    evidence_of(tiers, name) | {"generation": generation},
-                    evidence_of(tiers, root) | {"generation": newer},
-                ),
-                fix=(
-                    step(
-                        _CONNECT_ANEW.format(name),
-                        "two histories cannot be brought together, only one of them can go on",
-                        f"what only {name} has is lost then",
-                    ),
-                ),
+            if root := _newer_root(tiers, source, name):
+                # Asked before the source was, the node may have cut its end off meanwhile.
+                asked = _commit(tiers, root)[2]
+                since = at is not None and asked is not None and at > asked
+                yield _of_two_histories(tiers, source, name, root, since)
+
+
+def _newer_root(tiers: Tiers, source: str, name: str) -> str | None:
+    """A node of the source that is no further than another node, and whose newest commit is of a newer generation."""
+    mine, generation, _ = _commit(tiers, name)
+    for root in tiers.roots(source):
+        theirs, newer, _ = _commit(tiers, root)
+        if root == name or None in (mine, generation, theirs, newer):
+            continue
+        if (
+            generation is not None
+            and newer is not None
+            and generation < newer
+            and (mine or (0, 0)) >= (theirs or (0, 0))
+        ):
+            return root
+    return None
+
+
+def _of_two_histories(tiers: Tiers, source: str, name: str, root: str, since: bool) -> Finding:
+    (mine, generation, _), (theirs, newer, _) = _commit(tiers, name), _commit(tiers, root)
+    at_top, first = name in tiers.roots(source), tiers.seen.first_file(name)
+    return Finding(
+        "LOG_DIVERGED",
+        "error" if since else "warning",
+        f"{name} has a commit of generation {generation} at {place_text(mine)}, and {root} one of generation "
+        f"{newer} at {place_text(theirs)}: these are of two histories"
+        + (", and the higher generation was elected" if at_top else "")
+        + ("" if since else ", unless the node has cut its end off since it was asked"),
+        server=name,
+        origin=source,
+        items=(place_text(mine) or "",),
+        evidence=(
+            evidence_of(tiers, name) | {"generation": generation},
+            evidence_of(tiers, root) | {"generation": newer},
+        ),
+        fix=(
+            step(
+                f"ask both once more; if it is still so, copy {name} anew within its cluster, from {root}, once its own log "
+                "was dumped",
+                "of two histories only the elected one goes on, and whoever connects to the other one gets that",
+                f"what only {name} has is lost then",
             )
-            break
+            if at_top
+            else rebuild(tiers, name)
+            | {
+                "why": f"its oldest log file is {first}, and {root} ends before: without a file that both have a node finds no "
+                "commit to join at, and gets nothing",
+                "caution": f"what only {name} has is lost then: dump its log first, if anybody may ask for it",
+            }
+            if first is not None and theirs is not None and first > theirs[0]
+            else step(
+                _CONNECT_ANEW.format(name),
+                "two histories cannot be brought together, only one of them can go on",
+                f"what only {name} has is lost then",
+            ),
+        ),
+    )
+
+
+def newer_generation(situation: Situation) -> Iterator[Finding]:
+    """Nodes whose newest commit is of a newer generation than that of their source, which is further: two histories as well."""
+    tiers = tiers_of(situation)
+    for source, name in each(tiers):
+        root = older_source(tiers, name)
+        if root is None or name in tiers.logs.parts:
+            continue
+        (mine, generation, at), (theirs, older, asked) = _commit(tiers, name), _commit(tiers, root)
+        # Asked before the node was, the source may have cut its end off meanwhile.
+        since = at is not None and asked is not None and asked > at
+        yield Finding(
+            "LOG_DIVERGED",
+            "error" if since else "warning",
+            f"{name} has a commit of generation {generation} at {place_text(mine)}, and {root}, its source, one of generation "
+            f"{older} at {place_text(theirs)}, further on: these are of two histories, and the higher generation was elected"
+            + ("" if since else ", unless the source has cut its end off since it was asked"),
+            server=name,
+            origin=source,
+            items=(place_text(mine) or "",),
+            evidence=(
+                evidence_of(tiers, name) | {"generation": generation},
+                evidence_of(tiers, root) | {"generation": older},
+            ),
+            fix=(
+                step(
+                    f"ask {root} and {name} once more, and find out which node of {source} is its master "
+                    f"({ASK_WHO_LEADS})",
+                    "a source cannot be of an older generation than what it sent: it lost its history, or was not asked in time",
+                    f"until then do not let {name} connect anew: it would be cut back to what {root} has",
+                ),
+            ),
+        )
 
 
 def _commit(tiers: Tiers, name: str) -> tuple[tuple[int, int] | None, int | None, datetime | None]:
@@ -355,7 +523,7 @@ def _commit(tiers: Tiers, name: str) -> tuple[tuple[int, int] | None, int | None
 def history_changed(situation: Situation) -> Iterator[Finding]:
     """A new generation, or ends of logs that were cut off: what the registry says of a node may be of the history before."""
     tiers = tiers_of(situation)
-    before = _before(tiers)
+    before: Mapping[str, Row] = tiers.before.probes if tiers.before else {}
     for source in tiers.sources:
         probes = {name: tiers.seen.probes[name] for name in tiers.members[source] if name in tiers.seen.probes}
         told = {name: row["commit_generation"] for name, row in probes.items() if row["commit_generation"] is not None}
@@ -405,10 +573,3 @@ def history_changed(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
-
-
-def _before(tiers: Tiers) -> Mapping[str, Row]:
-    """What nodes answered in the snapshot before."""
-    labels = list(tiers.case.snapshots)
-    at = labels.index(tiers.seen.label)
-    return tiered_snapshot(tiers.case, labels[at - 1]).probes if at else {}

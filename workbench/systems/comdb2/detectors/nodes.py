@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.diagnosing.tier_rows import lacking_its_file, senders
-from workbench.model import Finding, step
+from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import (
     CONNECTED,
     GAPPED,
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 RESET = """exec procedure sys.physrep.reset_nodes('{}', "'{}'", 'Inactive')"""
 """The procedure puts the host into its statement as it is, so it has to come with quotes of its own."""
 
+FORCE = "exec procedure sys.cmd.send('physrep_force_registration') on it"
+
 SOON = 1
 """A node whose next file is among so many oldest ones of the source loses it with the next deletions."""
 
 
 def _silent(tiers: Tiers, name: str) -> str:
     age = tiers.seen.age(name)
+    if name in tiers.seen.ahead:
+        return "its last report is of a time to come, by the registry's clock"
     return "it never reported itself" if age is None else f"it reported itself {span_text(age)} ago"
 
 
@@ -102,6 +106,9 @@ def _taken_out(tiers: Tiers, name: str) -> str:
 def not_replicating(situation: Situation) -> Iterator[Finding]:
     """Nodes that answer and do not replicate: stopped by command, or waiting for a source."""
     tiers = tiers_of(situation)
+    awaited: dict[str, set[str]] = {}
+    for pull in tiers.seen.awaited:
+        awaited.setdefault(pull.name, set()).add(pull.source)
     for source, name in each(tiers):
         state = tiers.states[name]
         if state not in (STOPPED, PENDING, NO_SOURCE, GAPPED) or (state == PENDING and not tiers.needs(name)):
@@ -123,7 +130,7 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
         if state != STOPPED:
             offer = tiers.offer(name)
             offered = [one.name for one in offer.union] if offer else []
-            unknown = _names_no_host(tiers, name)
+            unknown = names_no_host(tiers, name)
             why = (
                 f"it would be offered {some(offered)}{_which_serve(tiers, name, offered)}"
                 + (
@@ -153,16 +160,97 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
                     "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one",
                 ),
             ]
+        says = SAYS[state]
+        if state != STOPPED and (ends := sorted(awaited.get(name, ()))):
+            says = f"it waits until its source connects to it, as its row in comdb2_physrep_sources says ({some(ends)})"
+            why = "what the registry would offer it does not take"
+            fix = [
+                step(f"do what REVERSE_LINK_MISSING says of {name}", "a node with such a row does not connect itself")
+            ]
+        if standing := tiers.standstills.get(name):
+            why += f"; {standing.says}"
         yield Finding(
             "REPLICANT_INACTIVE",
             "warning" if state == PENDING else "error",
-            f"{name}: {SAYS[state]}; {why}",
+            f"{name}: {says}; {why}",
             server=name,
             origin=source,
             items=(place_text(tiers.last(name)) or "",) if tiers.last(name) else (),
             evidence=(evidence_of(tiers, name) | {"host": host},),
             fix=tuple(fix),
         )
+
+
+def standing_still(situation: Situation) -> Iterator[Finding]:
+    """Nodes that look connected and get nothing: by what they count, by what their log says, or as two snapshots show."""
+    tiers = tiers_of(situation)
+    for name, standing in sorted(tiers.standstills.items()):
+        state, source, last = tiers.states[name], tiers.source_of(name), tiers.last(name)
+        if state in (STOPPED, PENDING, NO_SOURCE, GAPPED):
+            continue  # what is told of that says this, too
+        donors, _ = tiers.donors(name)
+        having = (
+            f"by what they tell {some(donors)} ha{'s' if len(donors) == 1 else 've'} what it needs"
+            if donors
+            else "nobody that answers is known to have what it needs"
+        )
+        if standing.no_source:
+            yield Finding(
+                "REPLICANT_INACTIVE",
+                "error" if standing.counted else "warning",
+                f"{name}: {standing.says}; {having}",
+                server=name,
+                origin=source,
+                items=(place_text(last) or "",),
+                evidence=(standing.evidence, evidence_of(tiers, name)),
+                fix=(
+                    step(
+                        f"look at what the log of {name} says of the sources that it tries, and whether it reaches them",
+                        "it goes on to try the same ones for ever, and looks like one that is slow",
+                    ),
+                ),
+            )
+        else:
+            yield Finding(
+                "STALLED_BUT_GREEN",
+                "warning",
+                f"{name} stands at {place_text(last)} and reports itself: {standing.says}",
+                server=name,
+                origin=source,
+                items=(place_text(last) or "",),
+                evidence=(standing.evidence, evidence_of(tiers, name)),
+                fix=(
+                    step(
+                        f"look at what the log of {name} says last; if that tells nothing, let it register anew ({FORCE})",
+                        f"it looks connected, and gets nothing; {having}",
+                    ),
+                ),
+            )
+
+
+def reports_to_come(situation: Situation) -> Iterator[Finding]:
+    """Rows whose time the registry's clock had not come to: they look fresh, whatever became of their nodes."""
+    tiers = tiers_of(situation)
+    names = sorted(tiers.seen.ahead)
+    if not names:
+        return
+    most = max(-(tiers.seen.since_report(name) or 0) for name in names)
+    yield Finding(
+        "CLOCK_AHEAD",
+        "warning",
+        f"the last report{'s' if len(names) > 1 else ''} of {some(names)} {'are' if len(names) > 1 else 'is'} up to "
+        f"{span_text(most)} ahead of the registry's clock when it was read, {tiers.seen.now:%Y-%m-%d %H:%M:%S}: how old "
+        f"{'they are' if len(names) > 1 else 'it is'} nothing tells",
+        server=names[0],
+        evidence=first_few({"node": name, "seconds_ahead": -(tiers.seen.since_report(name) or 0)} for name in names),
+        fix=(
+            step(
+                "collect the registry's clock and its tables once more, in one go; if it is still so, set the clocks of the "
+                "hosts of the registry's database right",
+                "until that time has come such a row looks as if its node had just reported itself, though it may be gone",
+            ),
+        ),
+    )
 
 
 def set_aside(situation: Situation) -> Iterator[Finding]:
@@ -197,11 +285,13 @@ def set_aside(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _names_no_host(tiers: Tiers, name: str) -> str:
+def names_no_host(tiers: Tiers, name: str) -> str:
     """The names that a node follows, if no row is of any of them: then they stand for all hosts, or for none."""
     source, hosts = tiers.told.sources.get(name, (None, ()))
+    if not hosts or not tiers.seen.lists_nodes:
+        return ""
     known = {other.partition("@")[2] for other in tiers.seen.nodes if other.startswith(f"{source}@")}
-    return some(list(hosts)) if hosts and not known.intersection(hosts) else ""
+    return some(list(hosts)) if not known.intersection(hosts) else ""
 
 
 def _which_serve(tiers: Tiers, name: str, offered: list[str]) -> str:
@@ -226,14 +316,31 @@ def _why_none(tiers: Tiers, name: str) -> str:
     return f"no node is offered to it ({'; '.join(reasons[:3])})" if reasons else "no node is offered to it"
 
 
-def _start_first(silent: list[str], name: str, file: int) -> Iterator[dict[str, str | None]]:
-    """Nodes that do not answer and have the file that one needs: to start one of them may spare the copy."""
-    if silent:
-        yield step(
-            f"first start {some(silent[:3])}, or see why {'it does' if len(silent) == 1 else 'they do'} not answer, and let "
-            f"{name} register anew",
-            f"{some(silent)} had log file {file} when {'it' if len(silent) == 1 else 'they'} last told, and nobody else has it",
-        )
+def _start_first(tiers: Tiers, silent: list[str], name: str, file: int) -> Iterator[dict[str, str | None]]:
+    """Nodes that do not answer and have the file that one needs: to start one of them may spare the copy.
+
+    Who pulls from one of them goes on by itself then. The registry may hide them all: behind a node that lacks the file.
+    """
+    if not silent:
+        return
+    start = f"first start {some(silent[:3])}, or see why {'it does' if len(silent) == 1 else 'they do'} not answer"
+    why = f"{some(silent)} had log file {file} when {'it' if len(silent) == 1 else 'they'} last told, and nobody else has it"
+    place, offer = tiers.place(name), tiers.offer(name, silent)
+    offered = offer is None or not {one.name for one in offer.union}.isdisjoint(silent)
+    pulled = [one for one in silent if place and one in place.parents and tiers.states[name] in CONNECTED]
+    hidden = f"the registry would offer {name} no such node: {_HIDES}"
+    if pulled:
+        keep = None if offered else f"do not let {name} register anew: {hidden}"
+        yield step(f"{start}: {name} pulls from {some(pulled)}, and goes on then", why, keep)
+    elif offered:
+        yield step(f"{start}, and let {name} register anew", why)
+    else:
+        database, _, host = silent[0].partition("@")
+        line = f"replicate_from {database} @{host} in its configuration, then start it"
+        yield step(f"{start}, and let {name} replicate from {silent[0]}: {line}", f"{why}; {hidden}")
+
+
+_HIDES = "its query begins at the source and drops all below a node without the file"
 
 
 def cannot_go_on(situation: Situation) -> Iterator[Finding]:
@@ -263,7 +370,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 f"{name} needs log file {last[0]}, and {_nobody_has(tiers, name, last)}: the source begins with file "
                 f"{min(firsts)}{had}",
                 evidence=evidence,
-                fix=(*_start_first(coming_back, name, last[0]), rebuild(tiers, name)),
+                fix=(*_start_first(tiers, coming_back, name, last[0]), rebuild(tiers, name)),
                 server=name,
                 origin=source,
                 items=items,
@@ -318,7 +425,9 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                         None
                         if tiers.kept_for(name) or tiers.kept_by_others(name)
                         else f"be quick: nothing {_keeps(tiers)} the file from being deleted elsewhere, too",
-                    ),
+                    )
+                    if tiers.offered(name)
+                    else _from_donor(tiers, name, source, (fit or donors)[0]),
                 ),
             )
         elif (
@@ -377,7 +486,7 @@ def _from_donor(tiers: Tiers, name: str, source: str, donor: str) -> dict[str, s
     database, _, host = donor.partition("@")
     return step(
         f"let {name} replicate from {donor} at once: replicate_from {database} @{host} in its configuration, then start it",
-        "the registry would not offer that node: its query begins at the source and drops all below a node without the file",
+        f"the registry would not offer that node: {_HIDES}",
         f"first see that the donor still has the file: nothing {_keeps(tiers)} it from deleting it"
         + (
             f" before {name} pulls from it" if tiers.told.rules.holding == "Active" and tiers.told.local(source) else ""

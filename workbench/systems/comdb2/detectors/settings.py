@@ -234,7 +234,8 @@ def _source_lists(tiers: Tiers) -> Iterator[Finding]:
         if not rows:
             continue
         cut = [row["node"] for row in rows if row["cut"]]
-        unused = [one for one in tiers.roots(source) if not getattr(tiers.place(one), "children", ())]
+        lists = tiers.seen.lists_pulls and not tiers.seen.lost_pulls
+        unused = [one for one in tiers.roots(source) if lists and not getattr(tiers.place(one), "children", ())]
         yield Finding(
             "UNSAFE_SETTING",
             "warning" if cut else "info",

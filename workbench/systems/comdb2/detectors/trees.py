@@ -10,15 +10,13 @@ from workbench.diagnosing.tier_rows import unlisted as unlisted_nodes
 from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
-from workbench.systems.comdb2.detectors.nodes import RESET
+from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
 
 if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.situation import Situation
     from workbench.rules.holding import LogHold
-
-FORCE = "exec procedure sys.cmd.send('physrep_force_registration') on it"
 
 
 def cycles(situation: Situation) -> Iterator[Finding]:
@@ -222,6 +220,7 @@ def too_deep(situation: Situation) -> Iterator[Finding]:
         deep = sorted(name for name, tier in tiered.items() if tier > needed)
         if deep and followers:
             depth = max(tiered.values())
+            moved = next((name for name in deep if tiers.gap(name) is None), deep[0])
             yield Finding(
                 "TIER_TOO_DEEP",
                 "warning" if depth > needed + 1 else "info",
@@ -232,11 +231,16 @@ def too_deep(situation: Situation) -> Iterator[Finding]:
                 evidence=first_few(evidence_of(tiers, name) for name in deep),
                 fix=(
                     step(
-                        f"let {deep[0]} register anew ({FORCE}) when nodes nearer to the source have room",
+                        f"let {moved} register anew ({FORCE}) when nodes nearer to the source have room",
                         "what delays or stops a node delays and stops all below it",
+                        f"not before it has done what LOG_GAP says of {moved}" if tiers.gap(moved) else None,
                     ),
                 ),
             )
+
+
+FEW = 10
+"""Of so many nodes that wait it is worked out what the registry would answer them: it is the same for all."""
 
 
 def pending_limit(situation: Situation) -> Iterator[Finding]:
@@ -246,11 +250,17 @@ def pending_limit(situation: Situation) -> Iterator[Finding]:
     waiting = sorted(name for name, row in tiers.seen.nodes.items() if row["state"] == "Pending")
     if most is None or len(waiting) < most + (not tiers.told.rules.full_at_limit):
         return
+    own = [offer for name in waiting[:FEW] if (offer := tiers.offer(name)) is not None]
+    nobody = "the registry answers nobody, and does not even record who asks"
+    if own and not any(offer.refused for offer in own):
+        nobody = (
+            "the registry answers no other node, and does not even record that it asks; one that is Pending sets its own row "
+            "to Inactive before it asks anew, and is answered"
+        )
     yield Finding(
         "PENDING_LIMIT",
         "error",
-        f"{len(waiting)} nodes are Pending and the limit is {most}: the registry answers nobody, and does not "
-        "even record who asks",
+        f"{len(waiting)} nodes are Pending and the limit is {most}: {nobody}",
         evidence=first_few(evidence_of(tiers, name) for name in waiting),
         fix=(
             step(

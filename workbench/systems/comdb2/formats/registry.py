@@ -35,10 +35,13 @@ def _nodes(row: Row, server: str) -> Iterator[tuple[str, Row]]:
     )
 
 
-PHYSREPS = listing_format(
-    "comdb2.physreps",
-    Listing(((*_NODE, *_REPORTED, *_FIRST, *_LIVES), (*_NODE, *_REPORTED, *_LIVES)), _nodes),
-    empty="comdb2_physreps",
+PHYSREPS = replace(
+    listing_format(
+        "comdb2.physreps",
+        Listing(((*_NODE, *_REPORTED, *_FIRST, *_LIVES), (*_NODE, *_REPORTED, *_LIVES)), _nodes),
+        empty="comdb2_physreps",
+    ),
+    tells_nodes=True,
 )
 """Since 2026 the table may have the column of the first file."""
 

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.tier_generations import older_source
+from workbench.diagnosing.tier_sources import what_would_tell
 from workbench.model import counted
 from workbench.repairs.plans import Draft, Need, View
 from workbench.rules.tier_mending import GONE, TierModel
 from workbench.systems.comdb2 import sql
+from workbench.systems.comdb2.detectors.nodes import names_no_host
 
 if TYPE_CHECKING:
+    from workbench.diagnosing.by_tier import Tiers
     from workbench.rules.mending import Model
 
 HUNG, INACTIVE, FULL, GAP, REBUILT = (
@@ -87,14 +91,60 @@ def weighed(view: View, need: Need, draft: Draft) -> Draft:
     if tiers is None or not draft.steps or draft.refused:
         return draft
     if not tiers.source_is_known:
-        why = "nothing tells which of these logs is the source: collect the tables of the registry, or the settings of the nodes"
+        why = f"nothing tells which of these logs is the source: collect {what_would_tell(tiers)}"
         return replace(draft, refused=why)
+    if why := _sent_to_another_history(tiers, need, draft):
+        return replace(draft, refused=why)
+    moves = {step.repair for step in draft.steps} & _MOVES
+    if moves and (standing := tiers.standstills.get(need.server or "")):
+        draft = replace(draft, unasked=f"{need.server}: {standing.says}; first look at its log why")
+    if moves and need.server and (unknown := names_no_host(tiers, need.server)):
+        says = f"{need.server} is told to follow {unknown}, and no row is of a host of that name"
+        if moves & _CONNECTS:
+            return replace(draft, refused=f"{says}: unless that is its cluster or tier, the registry offers it nothing")
+        draft = replace(
+            draft, unasked=f"{says}: first see whether that is its cluster or tier, for then a restart is enough"
+        )
     if need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
     count, first = own
     of = view.situation.topology.system.show(view.situation.topology.system.order_key("", *first))
-    cost = f"{counted(count, 'record')} that only the log of {need.server} has, from {of} on, {'is' if count == 1 else 'are'} "
+    theirs = tiers.logs.reference(need.server)
+    # Where a second log is another one than the source's, it may be the same other one.
+    alone = not any(
+        one != need.server and tiers.logs.own_records(one) for reference, one in tiers.logs.pairs if reference == theirs
+    )
+    whose = f"that only the log of {need.server} has" if alone else f"of {need.server} that {theirs} does not have"
+    cost = f"{counted(count, 'record')} {whose}, from {of} on, {'is' if count == 1 else 'are'} "
     return replace(draft, costs="; ".join(filter(None, (draft.costs, f"{cost}thrown away"))))
+
+
+_CONNECTS = frozenset({"force_registration", "restart"})
+"""Repairs after which the registry says where a node connects."""
+_MOVES = _CONNECTS | {"replicate_from", "rebuild"}
+
+
+def _sent_to_another_history(tiers: Tiers, need: Need, draft: Draft) -> str:
+    """Why a way is refused because the nodes of the source hold different logs; empty: they do not, or it moves no node."""
+    moved = {step.repair for step in draft.steps} & _MOVES
+    if not moved or need.server is None:
+        return ""
+    if older := older_source(tiers, need.server):
+        return f"its newest commit is of a newer generation than that of {older}: where it connects it may be cut back to that"
+    above = tiers.logs.apart_above(need.server)
+    if above is None:
+        return ""
+    if above.elected is None:
+        return (
+            f"{' and '.join(history[0] for history in above.histories)}, nodes of the source, hold different logs, and nothing "
+            "tells which is right: a node that moves may be cut back to the wrong one"
+        )
+    stale = [name for history in above.histories[1:] for name in history]
+    return (
+        f"the registry may send it to {stale[0]}, whose log is not the one that was elected: first see to that"
+        if moved & _CONNECTS
+        else ""
+    )
 
 
 def tiers_of(view: View) -> TierModel:
@@ -113,7 +163,7 @@ def parted(view: View) -> set[str | None]:
     gets that, too.
     """
     model = tiers_of(view)
-    return {one.server for one in view.about(PARTED)} | model.spoilt | model.parted
+    return {one.server for one in view.about(PARTED)} | model.spoilt | model.parted | model.doubted
 
 
 def fanout_below(model: TierModel, name: str) -> int:
