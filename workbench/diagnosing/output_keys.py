@@ -166,6 +166,7 @@ KEYS: Mapping[str, str] = {
     "null: it was not collected",
     "pending[].to_fetch": "of a replica with a queue: how many of them it will ask for, before the first that its queue lacks",
     "pending[].unread": "of such a replica: how many may stand in rows of its queue that cannot be read, or are to be fetched",
+    "pending[].purged": "commits before them, by number, that the replica did not apply and its master's log begins behind",
     "pending[].behind_gap": "of a replica with a queue: how many of them are what it lacks first, or stand behind that",
     "pending[].held": "how many do not come: of those queued or to be fetched, while a thread of the replica stands still; "
     "else while no session is begun over the links of `rests`",
@@ -429,6 +430,7 @@ KEYS: Mapping[str, str] = {
     "coverage": "every file that was read",
     "coverage[].snapshot": "label of the snapshot",
     "coverage[].file": "name of the file",
+    "coverage[].server": "whose it is; null: of no known kind",
     "coverage[].format": "what it is, told by its content",
     "coverage[].bytes": "size as collected",
     "coverage[].rows": "rows = accepted + rejected",

@@ -10,7 +10,19 @@ import pyarrow.compute as pc
 
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing.by_stream import Streams, big_ones
-from workbench.model import APPLYING, HOLES, IDENTITY, ITEMS_SHOWN, LAG, Detectors, Finding, first_few, listed, step
+from workbench.model import (
+    APPLYING,
+    HOLES,
+    IDENTITY,
+    ITEMS_SHOWN,
+    LAG,
+    Detectors,
+    Finding,
+    counted,
+    first_few,
+    listed,
+    step,
+)
 from workbench.rules.segments import (
     ABORTED,
     ASK,
@@ -24,8 +36,17 @@ from workbench.rules.segments import (
     UNFINISHED,
 )
 from workbench.rules.streams import Difference
+from workbench.systems import format_with
 from workbench.systems.drizzle.errant import errant
-from workbench.systems.drizzle.queues import appliers, purged_unapplied, queue_gaps, queued_in_part
+from workbench.systems.drizzle.formats import TRANSACTION_LOG
+from workbench.systems.drizzle.queues import (
+    appliers,
+    purged_unapplied,
+    queue_gaps,
+    queued_in_part,
+    queued_otherwise,
+    unmatched,
+)
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -143,7 +164,14 @@ def without_end(situation: Situation) -> Iterator[Finding]:
             ),
         )
     # Of one that its source committed, the start was another server's: it is missing, and said so.
-    for key, rows in _odd(situation, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED):
+    aborted = _odd(situation, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED)
+    for key, every in aborted:
+        ended = [row for row in every if _whole_elsewhere(situation, row)]
+        rows = [row for row in every if row not in ended]
+        if ended:
+            yield _ended_elsewhere(situation, key, ended)
+        if not rows:
+            continue
         lost = bool(_streams(situation).logs[key[0]].lost)
         yield Finding(
             "TXN_ABORTED",
@@ -158,6 +186,33 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _whole_elsewhere(situation: Situation, row: Row) -> list[str]:
+    """The other servers whose logs have a transaction with its end."""
+    position = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
+    return [name for name in _streams(situation).having(position or "") if name != row["server"]]
+
+
+def _ended_elsewhere(situation: Situation, key: Key, rows: Sequence[Row]) -> Finding:
+    """What has no end in one log, whose server started anew, and has it in another one."""
+    server, others = key[0], sorted({name for row in rows for name in _whole_elsewhere(situation, row)})
+    them = "it" if len(rows) == 1 else "them"
+    return Finding(
+        "TXN_ABORTED",
+        "warning",
+        f"{server}: {_some(rows)} had no end when the server started anew, and {listed(others)} ha"
+        f"{'s' if len(others) == 1 else 've'} {them} whole: the log of {server} lost the end, or {listed(others)} applied what "
+        f"{server} does not have",
+        **_of(key, rows),
+        fix=(
+            step(
+                f"ask {server}: {ASK[rows[0]['why']]} {_query(rows[0])}",
+                f"if its rows are there, its log lost the end and {listed(others)} {'is' if len(others) == 1 else 'are'} right",
+                f"discard nothing on {listed(others)} before: what is there was committed",
+            ),
+        ),
+    )
 
 
 def _is_missing(situation: Situation, row: Row) -> bool:
@@ -266,6 +321,8 @@ def damaged(situation: Situation) -> Iterator[Finding]:
         log = _streams(situation).logs.get(one.server)
         mine = _streams(situation).odd_ones if log and log.file == one.file else []
         bad = [row for row in mine if row["server"] == one.server and row["outcome"] == CORRUPT]
+        if not format_with(one.kind).streams:
+            continue  # what a replica says of itself holds no transaction: UNREADABLE_INPUT tells of it
         if lost or bad:
             have = "transaction has" if len(bad) == 1 else "transactions have"
             what = [f"{len(bad):,} {have} a message that does not fit its checksum"] if bad else []
@@ -279,13 +336,7 @@ def damaged(situation: Situation) -> Iterator[Finding]:
                 server=one.server,
                 items=tuple(row["position"] for row in bad[:ITEMS_SHOWN]),
                 evidence=first_few([*evidence, *lost]),
-                fix=(
-                    step(
-                        "take these transactions from the log of another server",
-                        "what a damaged record held cannot be trusted, not even its number",
-                        "a disk that returns wrong bytes returns more of them: see to it first",
-                    ),
-                ),
+                fix=(_where_else(one.format),),
             )
         if torn:
             have, need = end.get("have"), end.get("need")
@@ -304,6 +355,21 @@ def damaged(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _where_else(kind: str) -> Mapping[str, Any]:
+    """What to do about records of a file of this kind that cannot be read."""
+    if kind == TRANSACTION_LOG.name:
+        return step(
+            "take these transactions from the log of another server",
+            "what a damaged record held cannot be trusted, not even its number",
+            "a disk that returns wrong bytes returns more of them: see to it first",
+        )
+    return step(
+        "export the table again; if the rows are the same, take these transactions from the log of another server",
+        "an export that was cut, or written while it was read, ends so",
+        "a row that does not fit its own message cannot be trusted, not even its number",
+    )
 
 
 def _rejects(situation: Situation, file: str) -> list[dict[str, Any]]:
@@ -391,9 +457,49 @@ def big(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def not_compared(situation: Situation) -> Iterator[Finding]:
+    """Logs whose messages have no numbers: what a filter may have left out, and contents that nothing compares."""
+    streams = _streams(situation)
+    for (server, origin), both in sorted(streams.differences.items()):
+        source = streams.source_for(server, origin)
+        contents = streams.contents(source, server, origin) if source is not None and both.shared else None
+        if contents is None or not contents.uncompared:
+            continue
+        tables, count = sorted(contents.left_out), counted(contents.uncompared, "transaction")
+        changed = ", ".join(f"{table} (in {contents.left_out[table]:,})" for table in tables[:5])
+        changed += f" and {len(tables) - 5:,} more" if len(tables) > 5 else ""
+        ask = f"read the filter of {server}: it has to name {'this table' if len(tables) == 1 else 'these tables'}"
+        yield Finding(
+            "CONTENT_NOT_COMPARED",
+            "warning" if tables else "info",
+            (
+                f"{server} has nothing of what transactions of {source} did to {changed}, and its messages have no numbers: a "
+                f"filter may leave {'it' if len(tables) == 1 else 'them'} out. "
+                if tables
+                else f"{server}: messages have no numbers, as behind a filter. "
+            )
+            + f"The contents of {count} were not compared with those of {source}",
+            server=server,
+            origin=origin,
+            evidence=(
+                {"server": server, "source": source, "count": contents.uncompared, "tables": tables[:ITEMS_SHOWN]},
+            ),
+            fix=(
+                step(
+                    f"{ask}. If it does not, provision {server} from {source}"
+                    if tables
+                    else "compare the rows of both",
+                    "a filter drops statements of tables or schemas, and the numbers of messages with them"
+                    if tables
+                    else "two messages of which one has no numbers differ, also where what they do is the same",
+                ),
+            ),
+        )
+
+
 DETECTORS: Detectors = {
     IDENTITY: (used_again, errant),
-    HOLES: (incomplete, without_end, conflicts, repeated, damaged, not_understood, ragged),
-    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part),
+    HOLES: (incomplete, without_end, conflicts, not_compared, repeated, damaged, not_understood, ragged),
+    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part, queued_otherwise, unmatched),
     LAG: (big,),
 }
