@@ -402,4 +402,26 @@ INCIDENTS: dict[str, Files] = {
         "t.state.json": state(2)[:40],
         "t.queue.jsonl": queue(commits(3, 4)),
     },
+    # --- what another log settles
+    "damaged_at_the_source_and_whole_elsewhere": {
+        "a.log": damaged(WHOLE, 5 * len(one(5)) - 1),
+        "b.log": log(*range(1, 5), *range(6, 11)),
+        "c.log": WHOLE,
+        "case.yaml": named("a", "a.log"),
+    },
+    "no_end_here_and_committed_there": {
+        "a.log": log(1) + written(_statement_taken_back()) + AFTER,
+        "b.log": log(1) + written(_statement_taken_back()[:2]) + AFTER,
+        "case.yaml": named("a", "a.log"),
+    },
+    "export_without_an_end": {
+        "m.replication-log.jsonl": exported([*commits(1, 2), *((0, part) for part in BULK[:2]), *commits(3)]),
+        "s.state.json": state(3),
+        "s.queue.jsonl": b"",
+    },
+    "two_of_three_logs_with_own": {
+        "a.log": WHOLE,
+        "b.log": log(1, 2, 3, 33, 4, 5, 6, 7, 9, 10),
+        "c.log": log(*range(1, 8)),
+    },
 }

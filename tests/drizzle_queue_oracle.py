@@ -22,7 +22,8 @@ APPLIER, IO = "applier", "io"
 class Truth:
     """Of a slave, by the log that was collected and its queue as it is: numbers of transactions in the order of commits.
 
-    waits  what it has not applied, of that log and of what its queue holds whole, which may be older or younger; holes: of these, what never comes whole, whatever runs on
+    waits  what it has not applied, of that log and of what its queue holds whole, which may be older or younger
+    holes  of these, what never comes whole, whatever runs on
     comes  what comes with the threads that run, before the first hole; held: what the others would bring
     gone   holes of which nothing is in the queue; part: those of which something is
     """

@@ -11,7 +11,12 @@ Row = Mapping[str, Any]
 _COUNTS = re.compile(r"((?:up to |at least )?([\d,]+)) (?=(?:is|are|has|have|waits?) )")
 
 
-_DOUBTS = frozenset({"QUEUE_GAP", "TXN_CONFLICT", "TXN_ABORTED", "CONTENT_NOT_COMPARED", "MASTER_NOT_MATCHED"})
+_DOUBTS = frozenset(
+    {
+        *("QUEUE_GAP", "TXN_CONFLICT", "TXN_ABORTED", "CONTENT_NOT_COMPARED", "MASTER_NOT_MATCHED"),
+        "ERRANT_CHANGE",
+    }
+)
 """Codes of what may be missing, and stands in no count."""
 
 

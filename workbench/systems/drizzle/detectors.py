@@ -35,7 +35,7 @@ from workbench.rules.segments import (
     SAYS,
     UNFINISHED,
 )
-from workbench.rules.streams import Difference
+from workbench.rules.streams import SOURCE_UNCLEAR, Difference
 from workbench.systems import format_with
 from workbench.systems.drizzle.errant import errant
 from workbench.systems.drizzle.formats import TRANSACTION_LOG
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Key = tuple[str, str]
 """Server and origin."""
+
+_NAMED = 3
+"""So many transactions are named by themselves."""
 
 
 def _streams(situation: Situation) -> Streams:
@@ -150,18 +153,9 @@ def without_end(situation: Situation) -> Iterator[Finding]:
             "TXN_UNFINISHED",
             "warning" if waits else "info",
             f"{key[0]}: {_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply"
-            f"{', wait' if waits else ''}{told}",
+            f"{', wait' if waits and not _streams(situation).logs[key[0]].by_commit else ''}{told}",
             **_of(key, rows),
-            fix=(
-                step(
-                    "discard the pieces of those that their source took back"
-                    if void
-                    else f"compare the rows that they changed with those of {_streams(situation).source_for(*key)}"
-                    if len(unknown) == len(rows)
-                    else f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}",
-                    "a transaction that was cut between two statements and rolled back never gets an end",
-                ),
-            ),
+            fix=(_settles(situation, key, rows, void=bool(void), missing=len(missing), unknown=len(unknown)),),
         )
     # Of one that its source committed, the start was another server's: it is missing, and said so.
     aborted = _odd(situation, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED)
@@ -186,6 +180,31 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _settles(
+    situation: Situation, key: Key, rows: Sequence[Row], *, void: bool, missing: int, unknown: int
+) -> Mapping[str, Any]:
+    """What to do about transactions without an end in the log of a server."""
+    streams = _streams(situation)
+    source, them = streams.source_for(*key), "it" if len(rows) == 1 else "them"
+    silent = "a transaction that was cut between two statements and rolled back never gets an end"
+    if void:
+        return step("discard the pieces of those that their source took back", silent)
+    if missing == len(rows):
+        return step(
+            f"apply {them} whole from the log of {source}, as MISSED_CHANGE says",
+            f"{source} committed {them}, and no end of {them} will come",
+        )
+    if unknown == len(rows):
+        return step(f"compare the rows that they changed with those of {source}", silent)
+    if streams.logs[key[0]].by_commit:
+        return step(
+            f"export the table of {key[0]} again; if the end is still not there, look for the rows of {them} on {key[0]}",
+            "a server writes this table within the transaction: what is in it was committed, and one whose last statement failed "
+            "has no end",
+        )
+    return step(f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}", silent)
 
 
 def _whole_elsewhere(situation: Situation, row: Row) -> list[str]:
@@ -336,7 +355,7 @@ def damaged(situation: Situation) -> Iterator[Finding]:
                 server=one.server,
                 items=tuple(row["position"] for row in bad[:ITEMS_SHOWN]),
                 evidence=first_few([*evidence, *lost]),
-                fix=(_where_else(one.format),),
+                fix=(*_held_whole(situation, bad), _where_else(one.format)),
             )
         if torn:
             have, need = end.get("have"), end.get("need")
@@ -355,6 +374,42 @@ def damaged(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _held_whole(situation: Situation, bad: Sequence[Row]) -> Iterator[Mapping[str, Any]]:
+    """Which log has damaged transactions (`bad`) whole, and which has nothing of them: the number of one may be damaged, too."""
+    streams = _streams(situation)
+    for row in bad[:_NAMED]:
+        position = situation.topology.system.typed(f"{row['origin']}:{row['position']}") or ""
+        rows = streams.rows_at(position)
+        here, holders = rows.get(row["server"]), _whole_elsewhere(situation, row)
+        if not holders or here is None:
+            continue
+        same = [name for name in holders if (rows[name] or {})["content"] == here["content"]]
+        lacking = [name for name in sorted(rows) if same and _is_past(streams, name, row["origin"], position)]
+        where = f"take {row['position']} from the log of {listed(same or holders, 'or')}"
+        where += f", and apply it on {listed(lacking)}, whose log does not have it" if lacking else ""
+        yield step(
+            where,
+            "the message is the same there: only its checksum is damaged"
+            if same
+            else "a transaction of this number is whole there",
+            f"`workbench diagnose --source {row['origin']}={(same or holders)[0]}` holds the others against that log"
+            if lacking
+            else None,
+        )
+
+
+def _is_past(streams: Streams, server: str, origin: str, position: str) -> bool:
+    """True if the log of a server goes on behind what its source has damaged, and has nothing of that."""
+    both = streams.differences.get((server, origin))
+    if both is None or both.shared is None:
+        return False
+    reach = both.shared
+    return any(
+        at == position and why == SOURCE_UNCLEAR and reach.begins <= place < reach.covers
+        for at, place, why in both.difference.unknown
+    )
 
 
 def _where_else(kind: str) -> Mapping[str, Any]:
