@@ -95,7 +95,7 @@ def may_come_back(situation: Situation, server: str, suffix: str | None, source:
         return ""
     return (
         f"; {source} shows {counted(count)} of entries that {server} does not have, and may have deleted and forgotten since: "
-        f"to {refill_of(situation)} {server} from {source} brings these back on all servers, so look first whether they were "
+        f"to {refill_of(situation)} {server} from {source} brings these back there, so look first whether they were "
         "deleted on purpose"
     )
 

@@ -237,6 +237,11 @@ class Topology:
         to_it = (consumer not in one.unlike if one.consumer is None else one.consumer == consumer for one in mine)
         return bool(mine) and not any(to_it)
 
+    def asks_elsewhere(self, supplier: str, suffix: str | None, consumer: str) -> bool:
+        """True if links of the consumer are known, and it asks another server than this one over each."""
+        mine = [one for one in self.links if (one.consumer, one.suffix) == (consumer, suffix)]
+        return bool(mine) and all(one.supplier != supplier and supplier in one.unlike for one in mine)
+
 
 def not_collected(shown: Topology) -> list[dict[str, Any]]:
     """Servers that there are, and of which the snapshot does not tell what they have seen: server, suffix (None: all), why.

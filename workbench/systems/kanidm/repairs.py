@@ -158,11 +158,15 @@ class WriteAgain:
     """Write the few attributes that a server missed once more where they are right: a new change of them is sent to all."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For missing changes of attributes that people write, and for missing deletions, as long as they are few."""
-        if need.server is None or not need.hidden:
+        """For changes of attributes that people write, and for missing deletions, as long as they are few.
+
+        Also for what waits and no session delivers, of an origin that suppliers leave out: no refresh is needed for that.
+        """
+        if need.server is None or not need.lacks:
             return
-        about = (need.server, view.suffix)
-        rows = [row for row in view.situation.verdicts.missing if (row["server"], row["suffix"]) == about]
+        verdicts = view.situation.verdicts
+        of = [row for row in verdicts.missing if row["server"] == need.server] if need.hidden else verdicts.stranded
+        rows = [row for row in of if row["suffix"] == view.suffix]
         system = view.situation.topology.system
         asked = [(system.typed(row["position"]) or "", row) for row in rows]
         lots = sorted(lack.lot for lack in need.lacks)
