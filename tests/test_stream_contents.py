@@ -23,6 +23,7 @@ from drizzle_incidents import (
 from drizzle_samples import insert, record, transaction
 
 from workbench.cases.case import Case
+from workbench.diagnosing.change_story import story
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.rules.unnumbered import ALIKE, LEFT_OUT, NOT_COMPARED, UNLIKE, Committed, contents_of_two
@@ -84,6 +85,8 @@ def test_what_changed_only_a_table_that_is_left_out_is_not_called_missing(tmp_pa
     assert [(row["server"], row["from"], row["why"]) for row in found["unknown"]] == [
         ("b", "5", "copy_leaves_out_tables")
     ]
+    told = {row["server"]: (row["verdict"], row["rule"]) for row in story(Case.open(tmp_path / "case"), "1:5")["servers"]}
+    assert told["b"] == ("unknown", "copy_leaves_out_tables")
 
 
 def test_a_copy_that_leaves_out_a_statement_holds_no_transaction_whole(tmp_path: Path) -> None:

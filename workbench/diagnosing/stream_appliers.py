@@ -117,9 +117,13 @@ class Behind:
 def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> list[Applied]:
     """What the replicas of the snapshot say of themselves, for each of their masters."""
     label = shown.snapshot
-    every = [row for row in case.arrow("appliers").to_pylist() if row["snapshot"] == label]
-    masters = {(row["file"], row["offset"]): row["master"] for row in every if row["part"] == QUEUED}
-    rows, queues = [row for row in every if row["part"] != QUEUED], queues_of(case, label, masters)
+    every = case.arrow("appliers")
+    every = every.filter(pc.equal(every["snapshot"], label))
+    queued = pc.fill_null(pc.equal(every["part"], QUEUED), False)
+    rows = every.filter(pc.invert(queued)).to_pylist()
+    places = [every.filter(queued)[name].to_pylist() for name in ("file", "offset", "master")]
+    masters = {(file, offset): master for file, offset, master in zip(*places, strict=True)}
+    queues = queues_of(case, label, masters)
     cut = {
         one.server
         for one in case.inputs

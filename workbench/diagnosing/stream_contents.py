@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
@@ -39,8 +40,13 @@ def _of_left_out(one: Difference, contents: ContentsOfTwo, source: StreamLog, or
     """Which of the lacked transactions changed nothing but tables that the copy leaves out of others."""
     lacked = [lack.position for lack in (*one.inside, *one.behind)]
     rows = source.rows_of(origin, lacked) if contents.left_out else {}
-    changed = {at: rows_of_text(row["rows"] or "{}").keys() for at, row in rows.items() if not row["ddl"]}
-    return {at for at, tables in changed.items() if tables and tables <= contents.left_out.keys()}
+    return {at for at, row in rows.items() if is_of_left_out(contents, row)}
+
+
+def is_of_left_out(contents: ContentsOfTwo, row: Mapping[str, Any]) -> bool:
+    """True if a transaction of the source changed nothing but tables that the copy leaves out of others."""
+    tables = rows_of_text(row["rows"] or "{}").keys()
+    return bool(tables) and not row["ddl"] and tables <= contents.left_out.keys()
 
 
 def _unrelated(found: Compared, source: StreamLog, origin: str, limit: int) -> Compared:
