@@ -85,7 +85,9 @@ def test_what_changed_only_a_table_that_is_left_out_is_not_called_missing(tmp_pa
     assert [(row["server"], row["from"], row["why"]) for row in found["unknown"]] == [
         ("b", "5", "copy_leaves_out_tables")
     ]
-    told = {row["server"]: (row["verdict"], row["rule"]) for row in story(Case.open(tmp_path / "case"), "1:5")["servers"]}
+    told = {
+        row["server"]: (row["verdict"], row["rule"]) for row in story(Case.open(tmp_path / "case"), "1:5")["servers"]
+    }
     assert told["b"] == ("unknown", "copy_leaves_out_tables")
 
 
