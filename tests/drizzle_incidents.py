@@ -86,6 +86,43 @@ def row_of(number: int) -> Any:
     return transaction(number, insert((b"%d" % number, b"x")))
 
 
+def unnumbered(*numbers: int, **contents: str) -> bytes:
+    """As `log`, of messages without numbers: those of a writer before 2011, or of a filter that dropped nothing."""
+    rows = {number: insert((b"%d" % number, contents.get(f"t{number}", "x").encode())) for number in numbers}
+    return written(transaction(number, row, segment=None, ended=None, at=number * 1000) for number, row in rows.items())
+
+
+def of_two_tables(number: int, filtered: bool = False) -> bytes:
+    """A transaction that changes test.t and test.u; `filtered`: a filter dropped what it did to test.u."""
+    rows = [insert((b"%d" % number, b"x")), *([] if filtered else [insert((b"%d" % number, b"x"), table="u")])]
+    numbers: dict[str, Any] = {"segment": None, "ended": None} if filtered else {"segment": 1, "ended": True}
+    return record(transaction(number, *rows, **numbers, at=number * 1000))
+
+
+def two_masters(*rows: tuple[int, int, Any]) -> bytes:
+    """Rows of the queue of a slave with several masters: (master_id, commit_order, message) each."""
+    lines = [
+        queue([(commit, message)]).replace(b'"master_id": 1', b'"master_id": %d' % of) for of, commit, message in rows
+    ]
+    return b"".join(lines)
+
+
+def applied_of_two(first: int, second: int) -> bytes:
+    """What a slave of two masters says: how far it applied each."""
+    threads = [{"master_id": of, "status": "RUNNING", "error_msg": ""} for of in (1, 2)]
+    appliers = [dict(thread, last_applied_commit_id=at) for thread, at in zip(threads, (first, second), strict=True)]
+    return (json.dumps({"io_state": threads, "applier_state": appliers}, indent=1) + "\n").encode()
+
+
+def of_second(commit: int) -> Any:
+    """What the second master committed: transaction 200 + n of server 2."""
+    return transaction(200 + commit, insert((b"%d" % (200 + commit), b"x")), server=2)
+
+
+def updated(number: int, value: bytes) -> bytes:
+    return record(transaction(number, update((b"3", value)), at=number * 1000))
+
+
 def commits(*numbers: int, bulk: int = 0) -> list[tuple[int, Any]]:
     """The rows of a master's log: transaction 100 + n has commit n; one may be a bulk of three messages."""
     found: list[tuple[int, Any]] = []
@@ -287,5 +324,104 @@ INCIDENTS: dict[str, Files] = {
         **waits(),
         "t.state.json": state(2),
         "t.queue.jsonl": queue(commits(4, 5, 6)),
+    },
+    # --- messages without numbers
+    "filtered_copy_missed_one": {
+        "a.log": b"".join(map(of_two_tables, range(1, 9))),
+        "b.log": b"".join(of_two_tables(number, True) for number in range(1, 9) if number != 5),
+        "case.yaml": named("a", "a.log"),
+    },
+    "filtered_copy": {
+        "a.log": b"".join(map(of_two_tables, range(1, 9))) + one(9),
+        "b.log": b"".join(of_two_tables(number, True) for number in range(1, 9)) + unnumbered(9),
+        "case.yaml": named("a", "a.log"),
+    },
+    "copy_lacks_a_statement": {
+        "a.log": b"".join(map(of_two_tables, range(1, 9))),
+        "b.log": b"".join(of_two_tables(number, number == 5) for number in range(1, 9)),
+        "case.yaml": named("a", "a.log"),
+    },
+    "old_logs_of_other_content": {
+        "a.log": unnumbered(*range(1, 11)),
+        "b.log": unnumbered(*range(1, 11), t5="other"),
+        "case.yaml": named("a", "a.log"),
+    },
+    "unnumbered_copy_of_other_content": {
+        "a.log": WHOLE,
+        "b.log": unnumbered(*range(1, 11), t5="other"),
+        "case.yaml": named("a", "a.log"),
+    },
+    # --- later changes, and ends that another log has
+    "updated_again_later": {
+        "a.log": log(1, 2, 3, 4) + updated(5, b"five") + log(6) + updated(7, b"seven") + log(8),
+        "b.log": log(1, 2, 3, 4, 6) + updated(7, b"seven") + log(8),
+        "case.yaml": named("a", "a.log"),
+    },
+    "copy_has_the_end_of_a_crashed_bulk": {
+        "a.log": log(1) + written(BULK[:2]) + record(event(60)) + log(61),
+        "b.log": log(1) + written(BULK) + log(61),
+        "case.yaml": named("a", "a.log"),
+    },
+    # --- queues and logs together
+    "queue_has_other_content": waits(
+        rows=[*commits(3, bulk=3), (4, transaction(104, insert((b"104", b"other")))), *commits(5, 6)]
+    ),
+    "two_masters_one_with_a_gap": {
+        "m.replication-log.jsonl": exported(commits(*range(1, 7))),
+        "n.replication-log.jsonl": exported((commit, of_second(commit)) for commit in range(1, 7)),
+        "s.state.json": applied_of_two(4, 2),
+        "s.queue.jsonl": two_masters(
+            *((1, commit, message) for commit, message in commits(5, 6)),
+            *((2, commit, of_second(commit)) for commit in (4, 5)),
+        ),
+    },
+    "second_master_not_matched": {
+        "m.replication-log.jsonl": exported(commits(*range(1, 7))),
+        "s.state.json": applied_of_two(2, 5),
+        "s.queue.jsonl": two_masters(*((1, commit, message) for commit, message in commits(4, 5, 6))),
+    },
+    "queue_holds_what_was_purged": {
+        "m.replication-log.jsonl": exported(commits(5, 6, 7)),
+        "s.state.json": state(2),
+        "s.queue.jsonl": queue(commits(3, 4)),
+    },
+    "queue_read_after_the_log": {
+        "m.replication-log.jsonl": exported(commits(*range(1, 6))),
+        "s.state.json": state(2),
+        "s.queue.jsonl": queue(commits(3, 5, 6, 7)),
+    },
+    "purged_between_queue_and_log": {
+        "m.replication-log.jsonl": exported(commits(4, 5, 6)),
+        "t.state.json": state(1),
+        "t.queue.jsonl": queue(commits(2)),
+    },
+    "states_empty_and_cut": {
+        "m.replication-log.jsonl": exported(commits(*range(1, 7))),
+        "s.state.json": b"",
+        "s.queue.jsonl": queue(commits(3, 4)),
+        "t.state.json": state(2)[:40],
+        "t.queue.jsonl": queue(commits(3, 4)),
+    },
+    # --- what another log settles
+    "damaged_at_the_source_and_whole_elsewhere": {
+        "a.log": damaged(WHOLE, 5 * len(one(5)) - 1),
+        "b.log": log(*range(1, 5), *range(6, 11)),
+        "c.log": WHOLE,
+        "case.yaml": named("a", "a.log"),
+    },
+    "no_end_here_and_committed_there": {
+        "a.log": log(1) + written(_statement_taken_back()) + AFTER,
+        "b.log": log(1) + written(_statement_taken_back()[:2]) + AFTER,
+        "case.yaml": named("a", "a.log"),
+    },
+    "export_without_an_end": {
+        "m.replication-log.jsonl": exported([*commits(1, 2), *((0, part) for part in BULK[:2]), *commits(3)]),
+        "s.state.json": state(3),
+        "s.queue.jsonl": b"",
+    },
+    "two_of_three_logs_with_own": {
+        "a.log": WHOLE,
+        "b.log": log(1, 2, 3, 33, 4, 5, 6, 7, 9, 10),
+        "c.log": log(*range(1, 8)),
     },
 }

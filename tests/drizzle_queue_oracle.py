@@ -22,7 +22,8 @@ APPLIER, IO = "applier", "io"
 class Truth:
     """Of a slave, by the log that was collected and its queue as it is: numbers of transactions in the order of commits.
 
-    waits  what it has not applied; holes: of these, what never comes whole, whatever runs on
+    waits  what it has not applied, of that log and of what its queue holds whole, which may be older or younger
+    holes  of these, what never comes whole, whatever runs on
     comes  what comes with the threads that run, before the first hole; held: what the others would bring
     gone   holes of which nothing is in the queue; part: those of which something is
     """
@@ -39,7 +40,12 @@ class Truth:
 
 def truth_of(made: Queues, slave: Slave) -> Truth:
     """What a slave waits for, and what comes of it."""
-    waits = [number for commit, number in made.changes().items() if commit > slave.applied]
+    queued = {
+        commit: number
+        for commit, number in made.changes(shown=False).items()
+        if slave.exported and _whole(made, slave, number) and number not in {row.number for row in slave.unreadable}
+    }
+    waits = [number for commit, number in sorted((made.changes() | queued).items()) if commit > slave.applied]
     ever = run_on(slave, made.rows, asks=True, applies=True)
     now = run_on(slave, made.rows, asks=IO not in slave.stopped, applies=APPLIER not in slave.stopped)
     holes = [number for number in waits if number not in ever.whole]

@@ -69,6 +69,28 @@ RUN: list[Cid] = [
 """Of servers that have not purged since LATE."""
 OWN = {**BASE, 5: Entry((0, "a"), {"mail": (90, "c")})}
 
+PURGED = backup(
+    "a",
+    LATE,
+    [(CUT + 3600, "a"), (LATE, "a"), (CUT + 3600, "b"), (LATE - 10, "b")],
+    mail(2, cid=(LATE - 5 * DAY, "a")),
+)
+"""A, which forgot all that is older than the window."""
+NOT_PURGED = backup(
+    "b",
+    LATE - 10,
+    [
+        *((time, name) for time in (CUT - DAY, CUT + 3600) for name in "ab"),
+        (LATE - 5 * DAY, "a"),
+        (LATE - 20, "a"),
+        (LATE - 10, "b"),
+    ],
+    mail(2, cid=(LATE - 5 * DAY, "a")),
+)
+"""B, which purges next and still remembers."""
+FROM_C = {5: Entry((0, "a"), {"mail": (LATE, "c")})}
+BEHIND: list[Cid] = [*((time, name) for time in (CUT - DAY, CUT - 10) for name in "ab"), (LATE - 10, "c")]
+
 INCIDENTS: dict[str, Files] = {
     # --- a server's own changes
     "own_changes_younger_than_its_file": files(
@@ -269,5 +291,55 @@ INCIDENTS: dict[str, Files] = {
         "A.server.toml": config("a", b="mutual-pull"),
         "B.server.toml": config("b", a="mutual-pull"),
         "C.server.toml": config("c"),
+    },
+    # --- another supplier can still help
+    "purged_by_a_while_b_still_serves": {
+        **files(A=PURGED, B=NOT_PURGED, C=backup("c", LATE - 10, BEHIND, BASE)),
+        **mesh("abc"),
+    },
+    "a_new_link_helps_until_the_next_purge": {
+        **files(
+            A=PURGED,
+            B=NOT_PURGED,
+            C=backup("c", LATE - 10, BEHIND, {**BASE, 4: Entry((0, "a"), {"mail": (LATE - 10, "c")})}),
+        ),
+        "A.server.toml": config("a", b="mutual-pull", c="mutual-pull"),
+        "B.server.toml": config("b", a="mutual-pull"),
+        "C.server.toml": config("c", a="mutual-pull"),
+    },
+    "linked_over_one_that_was_not_collected": {
+        **files(
+            A=backup("a", 300, [*RUV, (250, "c")], mail(2, cid=(250, "c"))),
+            B=backup("b", 300, RUV, BASE),
+        ),
+        "A.server.toml": config("a", c="mutual-pull"),
+        "B.server.toml": config("b", c="mutual-pull"),
+    },
+    # --- and more
+    "empty_backup": {
+        **files(A=backup("a", 200, [*RUV, (150, "a")], mail(2, cid=(150, "a"))), C=backup("c", 200, RUV, BASE)),
+        "B.json": b"",
+    },
+    "own_change_newer_than_its_file": files(
+        **alike("ab", 200, [*RUV, (230, "c")], mail(2, cid=(230, "c"))), C=backup("c", 210, RUV, BASE)
+    ),
+    "deletion_missed_among_values": files(
+        **alike("ab", 200, RUV, {**mail(1, cid=(100, "b")), 3: Entry(gone=(100, "a"))}), C=backup("c", 200, RUV, BASE)
+    ),
+    "perhaps_deleted_and_forgotten": files(
+        **alike(
+            "ab",
+            LATE,
+            [*KEPT, (CUT + 3600, "c"), (LATE, "c")],
+            {number: entry for number, entry in mail(1, cid=(LATE, "a")).items() if number != 3},
+        ),
+        C=backup("c", LATE, [*KEPT[:1], *KEPT[2:], (CUT + 3600, "c"), (LATE, "c")], {**BASE, **FROM_C}),
+    ),
+    "attribute_of_a_dead_origin": {
+        **files(
+            A=backup("a", LATE, [*KEPT, (CUT - 100, "d"), (CUT - 50, "d")], mail(2, cid=(CUT - 50, "d"))),
+            B=backup("b", LATE, [*KEPT, (CUT - 100, "d")], BASE),
+        ),
+        **mesh("ab"),
     },
 }

@@ -311,7 +311,8 @@ def test_an_origin_without_a_server_goes_by_itself_and_whoever_lacks_its_changes
     further = backup("a", now, [*ruv, (100, "z")], {**BASE, 3: Entry((0, "a"), {"mail": (100, "z")})})
     found = plan(case_of(tmp_path / "lacks", further, lacks))
     (course,) = (one for one in found.courses if one.way == "wait-for-purge")
-    assert chosen(found) == [("PENDING_CHANGES B", "refresh-from-A"), (f"STALE_ORIGIN {origin('z')}", "wait-for-purge")]
+    # One value of an origin that is supplied no more is written again on A: B need not be refreshed for it.
+    assert chosen(found) == [("PENDING_CHANGES B", "write-again"), (f"STALE_ORIGIN {origin('z')}", "wait-for-purge")]
     assert [one["pending"] for one in found.before] == [0, 1], "an origin that is stale is supplied no more"
     found = plan(case_of(tmp_path / "only", further, lacks), only=["STALE_ORIGIN"])
     (course,) = (one for one in found.courses if one.way == "wait-for-purge")
@@ -477,6 +478,8 @@ def test_a_refresh_that_helps_until_the_next_purge_alone_says_so(tmp_path: Path)
         (folder / f"{name.upper()}.server.toml").write_text(text)
     case = Case.create(tmp_path / "case")
     case.load([folder])
-    (step,) = (one for one in plan(case).steps if one.key.endswith("refresh-A-from-B"))
+    (link,) = plan(case).steps
+    assert (link.repair, link.server) == ("link", "C") and "it can supply C only until its next purge" in link.stands_on
+    (step,) = (one for one in plan(case, ways=["refresh-from-B"]).steps if one.key.endswith("refresh-A-from-B"))
     assert "B can supply C only until its next purge" in step.risk
     assert "links between B and C in both server.toml, before that purge, delete nothing" in step.risk

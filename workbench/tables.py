@@ -139,7 +139,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     "appliers": {  # what a consumer of such a stream says of itself
         **OFFSET,
         "master": (TEXT, "the supplier, as the consumer numbers it"),
-        "part": (TEXT, "io: it fetches; applier: it applies"),
+        "part": (TEXT, "io: it fetches; applier: it applies; queue: a row of its queue, at this place"),
         "status": (TEXT, "RUNNING, STOPPED, as written"),
         "error": (TEXT, "the last error; values removed"),
         "commit": (INT, "the last commit that it applied"),

@@ -94,6 +94,9 @@ def plain_name(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".zst")
 
 
+EMPTY = "the file is empty, which no JSON document is"
+
+
 def recognise(path: Path) -> tuple[Format | None, str, str]:
     """(format or None, its name, why it is unknown). The content decides; `text` and `unknown` are of no system."""
     try:
@@ -121,6 +124,8 @@ def recognise(path: Path) -> tuple[Format | None, str, str]:
         return None, "unknown", f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}"
     if broken:
         return None, "unknown", broken
+    if not start and plain_name(path).endswith(".json"):  # an export that failed: a document has at least its brackets
+        return None, "unknown", EMPTY
     return None, "text", ""
 
 

@@ -77,6 +77,10 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         about: dict[str, Any] = {"supplier": supplier.server, "consumer": consumer.server, "suffix": supplier.suffix}
         about |= {"link": link.name if link else None, "link_enabled": link.enabled if link else None}
         about["would_contact"] = link.enabled is not False if link else None
+        ends_here = supplier.server, supplier.suffix, consumer.server
+        about["leads_elsewhere"] = link is None and (
+            shown.leads_elsewhere(*ends_here) or shown.asks_elsewhere(*ends_here)
+        )
         row = about | {"rules": chosen, **_told(shown, answers.pop(chosen)), "others": {}}
         # Words differ from rule set to rule set; what is sent is what counts.
         differ = {name: one for name, one in answers.items() if one.owed != row["owed"]}

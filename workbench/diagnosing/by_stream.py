@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.stream_appliers import Applied, Behind, applied_of, behind_of
+from workbench.diagnosing.stream_contents import with_contents
 from workbench.diagnosing.stream_parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
 from workbench.diagnosing.stream_sources import StreamSource, source_of
 from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared, compared
+from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
 from workbench.fleet.topology import Topology
 from workbench.model import Problem
 from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
@@ -72,19 +74,13 @@ EVIDENT = {
 }
 
 
-def _unlike(row: Row | None, other: Row) -> bool:
-    """True if two logs hold a transaction with different contents; what a filtered stream has cannot be compared."""
-    if row is None or row["outcome"] != COMMITTED or None in (row["ended"], other["ended"]):
-        return False
-    return bool(row["content"] != other["content"])
-
-
 class Streams:
     """The logs of one snapshot, and each held against the source of its origins."""
 
     def __init__(self, case: Case, shown: Topology, limit: int = LISTED) -> None:
         self.case, self.shown, self.limit = case, shown, limit
         self._between: dict[tuple[str, str, str, bool], Compared] = {}
+        self._contents: dict[tuple[str, str, str], ContentsOfTwo] = {}
         self._lost: dict[tuple[str, str, str], Compared] = {}
         self.logs = {one.server: self._log(one.server, one.log) for one in shown.replicas if one.log}
         self.told = {one.origin: one.server for one in shown.replicas if one.origin} | case.sources
@@ -197,8 +193,17 @@ class Streams:
         if key not in self._between:
             others = [log for name, log in self.logs.items() if name not in (source, copy)] if known_to_two else None
             found = compared(self.logs[source], self.logs[copy], origin, self.limit, others)
-            self._between[key] = by_messages(found, self.segmented(source), self.segmented(copy), origin, self.limit)
+            found = by_messages(found, self.segmented(source), self.segmented(copy), origin, self.limit)
+            contents = self.contents(source, copy, origin)
+            self._between[key] = with_contents(found, contents, self.logs[source], origin, self.limit)
         return self._between[key]
+
+    def contents(self, source: str, copy: str, origin: str) -> ContentsOfTwo:
+        """How the contents compare of what two logs committed, where messages of one have no numbers."""
+        key = source, copy, origin
+        if key not in self._contents:
+            self._contents[key] = contents_compared(self.logs[source], self.logs[copy], origin)
+        return self._contents[key]
 
     def segmented(self, server: str) -> SegmentedLog:
         """The log of a server with its messages."""
@@ -271,10 +276,12 @@ class Streams:
                 if of == origin
                 for lack in (*one.difference.inside, *one.difference.behind)
             }
-            there = self.logs[self.source_of(origin) or ""].rows_of(origin, sorted(lacked))
+            source = self.logs[self.source_of(origin) or ""]
+            there = source.rows_of(origin, sorted(lacked))
             for name in sorted(self.logs):
+                is_whole = whole_beside(source, self.logs[name])
                 for position, row in self.logs[name].rows_of(origin, sorted(lacked)).items():
-                    if row["outcome"] == COMMITTED and not _unlike(there.get(position), row):
+                    if row["outcome"] == COMMITTED and is_whole(there.get(position), row):
                         found.setdefault(origin, {}).setdefault(position, []).append(name)
         return found
 
@@ -534,6 +541,7 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
             row |= {"first": show(waits.first[1]), "last": show(waits.last[1]), "available": waits.count}
             row |= {"queued": None if one.applied.queued is None else waits.queued, "to_fetch": waits.to_fetch}
             row |= {"unread": waits.unread, "behind_gap": waits.behind_gap}
+            row |= {"purged": one.purged[2] if one.purged else 0}
             row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})
 

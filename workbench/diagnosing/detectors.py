@@ -522,7 +522,7 @@ def unreadable_input(situation: Situation) -> Iterator[Finding]:
     told = [(row["file"], row["reason"]) for batch in rejects for row in batch.to_pylist()]
     cut = {file: reason for file, reason in told if reason != NOT_TEXT}
     no_text = Counter(file for file, reason in told if reason == NOT_TEXT)
-    for one in situation.inputs:
+    for one in (*situation.inputs, *situation.empty_inputs):
         # Logs hold such lines as their server wrote them, with a damaged name of a host: to read the file again brings nothing.
         by_server = one.rejected == no_text[one.file] and one.rejected * _FEW < one.rows and not one.why
         by_server &= bool(one.kind) and format_with(one.kind).evidence.endswith("_log")

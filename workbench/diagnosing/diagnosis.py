@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.cases.case import Case
+from workbench.collected.files import EMPTY
 from workbench.collected.inputs import Input
 from workbench.diagnosing.before_replacing import restart_after_filling, with_what_goes
 from workbench.diagnosing.by_entry import judged_by_entry, pulls
@@ -513,7 +514,9 @@ def _finding(one: Finding) -> dict[str, Any]:
 
 
 def _coverage(one: Input) -> dict[str, Any]:
-    return {key: getattr(one, key) for key in ("snapshot", "file", "format", "bytes", "rows", "accepted", "rejected")}
+    keys = ("snapshot", "file", "format", "bytes", "rows", "accepted", "rejected")
+    server = one.server if one.kind or one.why == EMPTY else None
+    return {**{key: getattr(one, key) for key in keys}, "server": server}
 
 
 def _link(link: Link) -> dict[str, Any]:

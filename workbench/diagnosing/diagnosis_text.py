@@ -12,7 +12,7 @@ from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disable
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, delivering, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
-from workbench.diagnosing.first_line import by_suffix, most_of, on_which, root_of, several_suffixes, with_nouns
+from workbench.diagnosing.first_line import by_suffix, doubts, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.in_queues import behind_gap_say, held_by, in_a_queue, no_session_say
 from workbench.diagnosing.matrix_text import matrix_text, outside_text, why_it_fails
@@ -145,8 +145,7 @@ def summed(found: Row) -> dict[str, Any]:
         "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], root_of(one, several)) for one in found.get("findings", ())),
         "thrown_away": any(one["code"] == "CHANGES_THROWN_AWAY" for one in found.get("findings", ())),
-        "doubted": bool(guessed)
-        or any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
+        "doubted": bool(guessed) or any(map(doubts, found.get("findings", ()))),
         "failing": failing,
         "disabled": disabled,
         "stuck_behind_links": bool(arrives["stuck"])
@@ -310,8 +309,13 @@ def beyond_the_cut(found: Row, name: str) -> set[tuple[str, str, str | None]]:
 
 
 def collected(found: Row) -> list[tuple[str, str | None]]:
-    """Server and suffix of each that tells, by its vector or its log, what it has seen."""
-    return [(one["name"], one["suffix"]) for one in found["servers"] if one["vector"] or one["changes"]]
+    """Server and suffix of each that tells, by its vector, its log or what it says that it applied, what it has seen."""
+    applying = {one["server"] for one in found.get("appliers", ()) if one["source"] and one["commit"] is not None}
+    return [
+        (one["name"], one["suffix"])
+        for one in found["servers"]
+        if one["vector"] or one["changes"] or one["name"] in applying
+    ]
 
 
 def _nothing_to_compare(found: Row) -> dict[str, Any]:
@@ -320,7 +324,8 @@ def _nothing_to_compare(found: Row) -> dict[str, Any]:
     if not telling:
         return {"why": NO_VECTOR, "on": []}
     if len(telling) == len({suffix for _, suffix in telling}):
-        return {"why": ONE_SERVER if len(telling) == 1 else ONE_OF_EACH, "on": names}
+        others = {one["server"] for one in found.get("coverage", ()) if one.get("server")} - {*names}
+        return {"why": ONE_SERVER if len(telling) == 1 else ONE_OF_EACH, "on": names, "others": sorted(others)}
     return {"why": "", "on": []}
 
 
@@ -375,7 +380,7 @@ def _not_compared(told: Row) -> str:
     return {
         "": "",
         NO_VECTOR: "No vector was collected",
-        ONE_SERVER: f"Only {''.join(told['on'][:1])} was collected",
+        ONE_SERVER: f"Only {''.join(told['on'][:1])} {'tells what it has' if told.get('others') else 'was collected'}",
         ONE_OF_EACH: "Only one server of each suffix was collected",
     }[told["why"]]
 

@@ -11,6 +11,22 @@ Row = Mapping[str, Any]
 _COUNTS = re.compile(r"((?:up to |at least )?([\d,]+)) (?=(?:is|are|has|have|waits?) )")
 
 
+_DOUBTS = frozenset(
+    {
+        *("QUEUE_GAP", "TXN_CONFLICT", "TXN_ABORTED", "CONTENT_NOT_COMPARED", "MASTER_NOT_MATCHED"),
+        "ERRANT_CHANGE",
+    }
+)
+"""Codes of what may be missing, and stands in no count."""
+
+
+def doubts(finding: Row) -> bool:
+    """True if after a finding nobody can say that no change is missing."""
+    if finding["code"] in _DOUBTS and finding["severity"] != "info":
+        return True
+    return bool(finding.get("root")) and finding["severity"] == "error"
+
+
 def with_nouns(clauses: Iterable[str]) -> list[str]:
     """The clauses; a bare number is one of changes, and says so where nothing just before it does.
 

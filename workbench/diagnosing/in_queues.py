@@ -38,7 +38,9 @@ def how_queued(row: Row) -> str:
         else []
     )
     told += [f"{behind:,} {'waits' if behind == 1 else 'wait'} behind what its queue lacks"] if behind else []
-    return "; ".join([listed(told), *([why_held(row)] if row["held"] else [])])
+    before = row.get("purged", 0)
+    gap = [f"{before:,} commit{'' if before == 1 else 's'} before that will not come (QUEUE_GAP)"] if before else []
+    return "; ".join([listed(told), *gap, *([why_held(row)] if row["held"] else [])])
 
 
 def why_held(row: Row) -> str:

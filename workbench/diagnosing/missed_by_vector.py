@@ -9,6 +9,7 @@ from workbench.diagnosing.causes import UNTOLD
 from workbench.diagnosing.repair_sources import again_by_hand, fed_later
 from workbench.model import counted
 from workbench.rules.contents import name_of
+from workbench.rules.entries import FORGOTTEN
 from workbench.rules.verdicts import ENTRIES_LACK
 
 if TYPE_CHECKING:
@@ -73,12 +74,29 @@ def missed_of_vector(
         )
         + (f"; {_RENAMED_LATER}" if values_alone and writer and not added else ""),
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
+        + may_come_back(situation, server, rows[0]["suffix"], filler)
         if situation.topology.pulling
         else lost_with(situation, server, rows[0]["suffix"])
         if added or mend == refill
         else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
         if all(row["operation"] == "delete" for row in rows)
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",
+    )
+
+
+def may_come_back(situation: Situation, server: str, suffix: str | None, source: str) -> str:
+    """What a server may have deleted and forgotten, and another one still shows, as the end of a sentence; empty: nothing.
+
+    A tombstone is forgotten after the window, and nothing tells from then on that an entry was deleted.
+    """
+    unknown = [row for row in situation.verdicts.unknown if row["suffix"] == suffix and row["why"] == FORGOTTEN]
+    count = sum(row["count"] or 0 for row in unknown if row["server"] == server)
+    if not source or not count or any(row["server"] == source for row in unknown):
+        return ""
+    return (
+        f"; {source} shows {counted(count)} of entries that {server} does not have, and may have deleted and forgotten since: "
+        f"to {refill_of(situation)} {server} from {source} brings these back there, so look first whether they were "
+        "deleted on purpose"
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.later_changes import changed_later
+from workbench.diagnosing.stream_contents import left_out
 from workbench.diagnosing.table_statements import WholeTable, in_the_way, not_applied
 from workbench.rules.segments import ROW_STATEMENTS, SET_VARIABLE
 
@@ -49,9 +51,21 @@ def missed_of_stream(
         beware = f"of these some change tables or schemas as a whole ({', '.join(of_tables[:3])}{more}): applied late, they undo "
         beware += "what was written since; `workbench plan` tells which can still be applied"
     instead = "" if own else f", or {refill} {server} from there"
+    filtered = sorted(left_out(streams, server, origin))
+    but = f", without what they did to {', '.join(filtered)} (CONTENT_NOT_COMPARED)" if filtered else ""
+    if (later := changed_later(streams, server, origin)) and not of_tables:
+        named = ", ".join(later.positions[:3]) + (" and more" if len(later.positions) > 3 else "")
+        return (
+            goes_on,
+            f"ask `workbench plan` whether {named}, which {server} has and which came behind, changed the same rows of "
+            f"{', '.join(later.tables)}: if not, apply what it missed from the log of {where}, in the order of commits{but}; if "
+            f"so, compare these rows with those of {where}: where they are alike, nothing is to be done",
+            "what is applied late takes a row back to what it was before the later change",
+            "" if own else f"if the rows are not alike, {refill} {server} from {where}",
+        )
     return (
         goes_on,
-        f"apply them whole on {server} from the log of {where}, in the order of commits, if `workbench plan` finds nothing "
+        f"apply them whole on {server} from the log of {where}, in the order of commits{but}, if `workbench plan` finds nothing "
         f"against it{instead}",
         "nothing will ever send them: a replica asks for what follows the last transaction that it has",
         beware,

@@ -56,7 +56,7 @@ KEYS: Mapping[str, str] = {
     "pairs[].link_failing": "the reason for which what waits behind the link is not on its way, see LINK_FAILING; null: none",
     "pairs[].link_fails": "the same in a few words, as of links; null: none",
     "pairs[].link_told_by": "of a link that fails: code of the finding on it; null: there is none; absent: it does not fail",
-    "pairs[].leads_elsewhere": "links of the supplier are known, and each leads to another server",
+    "pairs[].leads_elsewhere": "links of the supplier, or of a consumer that asks, are known, and each leads to another server",
     "pairs[].link_opens": "when a link runs again that was told to hold no session before; null: it was not, or not known",
     "pairs[].rules": "rule set by which the row was computed",
     "pairs[].would_contact": "the supplier would open a session, by what it remembers of the consumer, or the consumer asks; "
@@ -166,6 +166,7 @@ KEYS: Mapping[str, str] = {
     "null: it was not collected",
     "pending[].to_fetch": "of a replica with a queue: how many of them it will ask for, before the first that its queue lacks",
     "pending[].unread": "of such a replica: how many may stand in rows of its queue that cannot be read, or are to be fetched",
+    "pending[].purged": "commits before them, by number, that the replica did not apply and its master's log begins behind",
     "pending[].behind_gap": "of a replica with a queue: how many of them are what it lacks first, or stand behind that",
     "pending[].held": "how many do not come: of those queued or to be fetched, while a thread of the replica stands still; "
     "else while no session is begun over the links of `rests`",
@@ -431,6 +432,7 @@ KEYS: Mapping[str, str] = {
     "coverage": "every file that was read",
     "coverage[].snapshot": "label of the snapshot",
     "coverage[].file": "name of the file",
+    "coverage[].server": "whose it is; null: of no known kind",
     "coverage[].format": "what it is, told by its content",
     "coverage[].bytes": "size as collected",
     "coverage[].rows": "rows = accepted + rejected",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.cases.case import Case
+from workbench.collected.files import EMPTY
 from workbench.collected.inputs import Input
 from workbench.collected.links import ASKS, address_in, not_deleted
 from workbench.diagnosing.closed_ways import LinkedPairs
@@ -139,6 +140,11 @@ class Situation:
     def inputs(self) -> list[Input]:
         """The files of the last snapshot that hold evidence."""
         return [one for one in self.case.inputs if one.kind and one.snapshot == self.topology.snapshot]
+
+    @property
+    def empty_inputs(self) -> list[Input]:
+        """Files of the snapshot that should hold a document, and are empty."""
+        return [one for one in self.case.inputs if one.why == EMPTY and one.snapshot == self.topology.snapshot]
 
     @property
     def earlier(self) -> Topology | None:

@@ -9,36 +9,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.cases.case import Case
-from workbench.engine.rows import rows_where
+from workbench.diagnosing.stream_queues import (
+    QUEUED,
+    Key,
+    Piece,
+    Queue,
+    Row,
+    master_of,
+    other_contents,
+    queues_of,
+    together,
+)
 from workbench.engine.streams import StreamLog
 from workbench.fleet.topology import Topology
-from workbench.rules.segments import COMMITTED, EVENT, REPEATED, ROLLED_BACK, TAIL
+from workbench.rules.segments import EVENT, ROLLED_BACK, TAIL
 from workbench.systems import format_with
 
 Commit = tuple[int, str]
 """The number of a commit, and the position of its transaction."""
-_WHOLE = frozenset({COMMITTED, ROLLED_BACK, EVENT})
 _CHANGES_NOTHING = frozenset({ROLLED_BACK, EVENT})
 """What has the number of a commit, too, and brings nothing to a replica."""
 APPLIER, IO = "applier", "io"
 """The threads of a replica: one applies what the other one fetched."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A transaction of which a queue holds a part.
-
-    missing  numbers of messages, `tail`, or empty: not known which
-    commit   its commit, which only its last message has; None: that one is not there
-    """
-
-    missing: str
-    commit: int | None
-
-    @property
-    def begins(self) -> bool:
-        """Whether an applier reads messages of it: it takes what has an end, and begins with the first message."""
-        return self.commit is not None and "1" not in self.missing.split()
 
 
 @dataclass(frozen=True)
@@ -50,6 +42,8 @@ class Applied:
     whole    all rows of its queue could be read
     stopped  threads of it that stand still -> the last error
     in_part  position -> what its queue holds in part of what it has not applied
+    waiting  what its queue holds whole of that
+    unmatched  nothing tells which of the collected logs is that of this master
     """
 
     server: str
@@ -60,6 +54,8 @@ class Applied:
     stopped: Mapping[str, str | None] = field(default_factory=dict)
     whole: bool = True
     in_part: Mapping[str, Piece] = field(default_factory=dict)
+    waiting: Mapping[Key, Row] = field(default_factory=dict)
+    unmatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +92,7 @@ class Behind:
     lacks  how many such there are
     parts  the first of those of which its queue holds a part; in_part: how many such there are
     seen   the highest commit that it applied or has in its queue: it asks for what is above that
+    unlike  the first of those that its queue holds with another content than the log; other: how many such there are
     purged  numbers of commits that it neither applied nor has in its queue, below the first of the log: the first, the last, how
             many; None: there is none, or the log lost records
     """
@@ -107,6 +104,8 @@ class Behind:
     parts: list[tuple[Commit, str]]
     in_part: int
     seen: int
+    unlike: list[tuple[Commit, str]]
+    other: int
     purged: tuple[int, int, int] | None
 
     def brings(self, origin: str) -> bool:
@@ -118,36 +117,41 @@ class Behind:
 def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> list[Applied]:
     """What the replicas of the snapshot say of themselves, for each of their masters."""
     label = shown.snapshot
-    rows = [row for row in case.arrow("appliers").to_pylist() if row["snapshot"] == label]
-    queued: dict[str, set[int]] = {}
-    parts: dict[str, dict[tuple[str, str], Piece]] = {}
-    cut: set[str] = set()
-    for one in case.inputs:
-        if not one.kind or one.snapshot != label or format_with(one.kind).is_log:
-            continue
-        cut |= {one.server} if one.rejected else set()
-        if not format_with(one.kind).streams:
-            continue
-        held = case.parts("transactions", one)
-        whole = pc.field("outcome").isin(sorted(_WHOLE)) & pc.field("commit").is_valid()
-        queued.setdefault(one.server, set()).update(rows_where(held, ["commit"], whole)["commit"].to_pylist())
-        in_part = ~pc.field("outcome").isin(sorted(_WHOLE | {REPEATED}))
-        for row in rows_where(held, ["origin", "position", "missing", "commit"], in_part).to_pylist():
-            piece = Piece(row["missing"] or "", row["commit"])
-            parts.setdefault(one.server, {})[row["origin"], row["position"]] = piece
+    every = case.arrow("appliers")
+    every = every.filter(pc.equal(every["snapshot"], label))
+    queued = pc.fill_null(pc.equal(every["part"], QUEUED), False)
+    rows = every.filter(pc.invert(queued)).to_pylist()
+    places = [every.filter(queued)[name].to_pylist() for name in ("file", "offset", "master")]
+    masters = {(file, offset): master for file, offset, master in zip(*places, strict=True)}
+    queues = queues_of(case, label, masters)
+    cut = {
+        one.server
+        for one in case.inputs
+        if one.kind and one.snapshot == label and one.rejected and not format_with(one.kind).is_log
+    }
     found = []
     for server, master in sorted({(row["server"], row["master"]) for row in rows}):
         mine = [row for row in rows if (row["server"], row["master"]) == (server, master)]
         commits = [row["commit"] for row in mine if row["commit"] is not None]
         stopped = {row["part"]: row["error"] for row in mine if (row["status"] or "").upper() == "STOPPED"}
-        # Each master numbers commits by itself, and nothing tells which of several the log that is there belongs to.
         alone = {row["master"] for row in rows if row["server"] == server} == {master}
-        source, commit = _master(logs, server) if alone else None, max(commits, default=None)
-        there = queued.get(server)
-        waits = None if there is None else tuple(sorted(one for one in there if commit is None or one > commit))
-        left = _not_applied(parts.get(server, {}), commit, logs[source] if source else None)
-        found.append(Applied(server, master, source, commit, waits, stopped, server not in cut, left))
+        of_server = queues.get(server)
+        held = None if of_server is None else _of_master(of_server, master, alone)
+        source, candidates = _master(logs, server, held, alone)
+        commit = max(commits, default=None)
+        waits = None if held is None else held.commits(commit)
+        left = _not_applied(held.parts if held else {}, commit, logs[source] if source else None)
+        whole = {
+            key: row for key, row in (held.whole if held else {}).items() if commit is None or row["commit"] > commit
+        }
+        unmatched = source is None and candidates
+        found.append(Applied(server, master, source, commit, waits, stopped, server not in cut, left, whole, unmatched))
     return found
+
+
+def _of_master(queues: Mapping[str | None, Queue], master: str, alone: bool) -> Queue:
+    """What a queue holds of one master: of a replica of one master alone all of it, whatever its rows name."""
+    return together([*queues.values()]) if alone else queues.get(master, Queue())
 
 
 def _not_applied(parts: Mapping[tuple[str, str], Piece], commit: int | None, log: StreamLog | None) -> dict[str, Piece]:
@@ -164,10 +168,15 @@ def _not_applied(parts: Mapping[tuple[str, str], Piece], commit: int | None, log
     return found
 
 
-def _master(logs: Mapping[str, StreamLog], server: str) -> str | None:
-    """The one other server whose log numbers its commits; of several nobody knows."""
-    told = [name for name, log in logs.items() if name != server and log.by_commit]
-    return told[0] if len(told) == 1 else None
+def _master(logs: Mapping[str, StreamLog], server: str, queue: Queue | None, alone: bool) -> tuple[str | None, bool]:
+    """The server whose log numbers the commits of a master, and whether there are logs that may be it.
+
+    Of a replica of one master it is the one log that is there; of several masters, or logs, its queue has to show it.
+    """
+    numbering = [log for name, log in logs.items() if name != server and log.by_commit]
+    if alone and len(numbering) == 1:
+        return numbering[0].server, True
+    return (master_of(queue, numbering) if queue else None), bool(numbering)
 
 
 def behind_of(one: Applied, log: StreamLog, after: int, limit: int) -> Behind:
@@ -178,7 +187,8 @@ def behind_of(one: Applied, log: StreamLog, after: int, limit: int) -> Behind:
     # It asks for what is above the highest commit that it has seen, whether it has all of that or not.
     seen = max([after, *queued, *(piece.commit for piece in one.in_part.values() if piece.commit is not None)])
     first_hole: int | None = None
-    for origin, commits in _changing(log, after):
+    waiting = [*_changing(log, one, after)]
+    for origin, commits in waiting:
         for commit in commits if one.whole else ():
             part = one.in_part.get(commit[1])
             if commit[0] > seen or commit[0] in queued:  # of what was fetched last, more may still come
@@ -192,13 +202,15 @@ def behind_of(one: Applied, log: StreamLog, after: int, limit: int) -> Behind:
             first_hole = min(first_hole or commit[0], commit[0])
         gaps, parts = sorted(gaps)[:limit], sorted(parts)[:limit]
     waits: dict[str, Waits] = {}
-    for origin, commits in _changing(log, after):
+    for origin, commits in waiting:
         before = [at for at, _ in commits if first_hole is None or at < first_hole]
         there, asked = sum(at in queued for at in before), sum(at > seen for at in before) if one.whole else 0
         counts = there, asked, len(before) - there - asked, len(commits) - len(before)
         mine = Waits(len(commits), min(commits), max(commits), *counts)
         waits[origin] = _together(waits[origin], mine) if origin in waits else mine
-    return Behind(one, waits, gaps, lacks, parts, in_part, seen, _purged(one, log, after))
+    unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
+    purged = _purged(one, log, after)
+    return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged)
 
 
 def _purged(one: Applied, log: StreamLog, after: int) -> tuple[int, int, int] | None:
@@ -219,15 +231,25 @@ def _purged(one: Applied, log: StreamLog, after: int) -> tuple[int, int, int] | 
     return absent, last, count
 
 
-def _changing(log: StreamLog, after: int) -> Iterator[tuple[str, list[Commit]]]:
-    """Origin and commits behind a commit that change something, some at a time."""
+def _changing(log: StreamLog, one: Applied, after: int) -> Iterator[tuple[str, list[Commit]]]:
+    """Origin and commits behind a commit that change something, some at a time: of the log, and what only the queue has.
+
+    A log that was purged, or was read before its replica, lacks what the queue has of it.
+    """
+    there: set[int] = set()
     for batch in log.after(after):
+        there.update(batch["commit"].to_pylist() if one.waiting else ())
         batch = batch.filter(
             pc.invert(pc.is_in(batch["outcome"].cast(pa.string()), pa.array(sorted(_CHANGES_NOTHING))))
         )
         for origin in pc.unique(batch["origin"]).to_pylist():
             rows = batch.filter(pc.equal(batch["origin"], origin))
             yield origin, list(zip(rows["commit"].to_pylist(), rows["position"].to_pylist(), strict=True))
+    alone: dict[str, list[Commit]] = {}
+    for (origin, position), row in one.waiting.items():
+        if row["commit"] > after and row["commit"] not in there and row["outcome"] not in _CHANGES_NOTHING:
+            alone.setdefault(origin, []).append((row["commit"], position))
+    yield from sorted(alone.items())
 
 
 def _together(one: Waits, other: Waits) -> Waits:

@@ -128,7 +128,7 @@ def by_messages(found: Compared, source: SegmentedLog, copy: SegmentedLog, origi
     apart = {at for at in parts if _differ(mine.get(at), theirs.get(at))}
     apart |= {at for at in whole if _differ(theirs.get(at), mine.get(at))}
     if source.log.by_commit:
-        return _moved(found, apart, {}, set()) if apart else found
+        return moved(found, apart, {}, set()) if apart else found
     covers = max([found.shared.covers, *_reached(one.undecided.keys() - apart, theirs, mine)])
     shared = replace(found.shared, covers=covers)
     by_piece = bool(parts or one.undecided) or copy.log.interleaved(origin)
@@ -151,7 +151,7 @@ def by_messages(found: Compared, source: SegmentedLog, copy: SegmentedLog, origi
             never.add(lack.position)
     if not (apart or unknown or never) and covers == found.shared.covers:
         return found
-    return _moved(replace(found, shared=shared), apart, unknown, never)
+    return moved(replace(found, shared=shared), apart, unknown, never)
 
 
 def behind_as_unknown(found: Compared, why: str, limit: int) -> Compared:
@@ -192,7 +192,7 @@ def _lacks(whole: Messages | None, part: Messages | None) -> list[int]:
     return [place for content, place in whole.places.items() if content not in part.places]
 
 
-def _moved(found: Compared, apart: set[str], why: Mapping[str, str], never: set[str]) -> Compared:
+def moved(found: Compared, apart: set[str], why: Mapping[str, str], never: set[str]) -> Compared:
     """The same, some of it as conflicts, some as unknown (`why`), and some that was taken for coming as missing."""
     one, counts = found.difference, found.counts.copy()
     out = apart | why.keys()

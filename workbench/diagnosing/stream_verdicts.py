@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from workbench.cases.case import Case
 from workbench.diagnosing.by_stream import EVIDENT, IN_PART, LACKS, Row, Streams
+from workbench.diagnosing.stream_contents import is_of_left_out
 from workbench.fleet.topology import Topology
 from workbench.rules.segments import COMMITTED, SAYS
-from workbench.rules.streams import COPY_AHEAD, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, judged
+from workbench.rules.streams import COPY_AHEAD, FILTERED, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, judged
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 
 
@@ -43,6 +44,8 @@ def _verdict(streams: Streams, source: str, name: str, rows: Mapping[str, Row | 
         and streams.may_be_past(name, theirs["origin"])
     ):
         told = COPY_AHEAD
+    if told in ("inside", "behind") and is_of_left_out(streams.contents(source, name, theirs["origin"]), theirs):
+        told = FILTERED
     if told == "inside":
         rule = IN_PART if row else LACKS
         return MISSING, rule, EVIDENT[rule]

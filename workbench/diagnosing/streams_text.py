@@ -9,6 +9,9 @@ from workbench.plain import aligned, one_cell
 
 Row = Mapping[str, Any]
 
+_LACKS = (
+    "What each log lacks of that of its source, in the order of commits (`workbench plan` tells what can be applied):"
+)
 _LISTED = 20
 """Transactions and positions that are named; all of them are in the JSON."""
 
@@ -25,7 +28,7 @@ def _sections(found: Row) -> Iterator[str]:
         more = f"\nand {len(odd) - _LISTED:,} more" if len(odd) > _LISTED else ""
         yield f"Transactions that are no plain commits, and the biggest ones:\n\n{_transactions(odd[:_LISTED])}{more}"
     if copies := [row for row in found["fleet"] if any(row[key] for key in _WHAT)]:
-        yield "\n".join(["What would bring a log up to its source, in the order of commits:", "", *_copies(copies)])
+        yield "\n".join([_LACKS, "", *_copies(copies)])
     if found["appliers"]:
         yield f"What replicas say of themselves:\n\n{_appliers(found['appliers'])}"
 
@@ -90,8 +93,8 @@ def _copies(copies: Sequence[Row]) -> Iterator[str]:
 
 
 _WHAT = {
-    "apply": "apply",
-    "by_hand": "to be done by hand:",
+    "apply": "lacks",
+    "by_hand": "lacks what no tool applies:",
     "discard": "discard",
     "errant": "only there:",
     "conflicts": "not the same:",

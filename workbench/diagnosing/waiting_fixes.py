@@ -301,10 +301,23 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what UNRELATED_DATA says of {listed(sorted(unlike), 'and', _NAMED)}",
             f"{server} is fed from there alone, and servers with unrelated data exchange nothing",
         )
+    if holders := _of_no_server(situation, row):
+        return step(
+            f"do what STRANDED_CHANGE says of {listed(holders, 'and', _NAMED)}",
+            f"a supplier leaves out an origin that it has not heard of within the window, and {it} came from such",
+        )
     return step(
         f"see what is found on the links to {server}; if that is nothing, collect once more",
         f"as the servers were read, no session delivers {it}",
     )
+
+
+def _of_no_server(situation: Situation, row: Row) -> list[str]:
+    """The servers on which changes of an origin are stranded that no collected server makes changes as, where they pull."""
+    if not situation.topology.pulling or any(one.origin == row["origin"] for one in situation.topology.replicas):
+        return []
+    about = row["suffix"], row["origin"]
+    return sorted({one["server"] for one in situation.verdicts.stranded if (one["suffix"], one["origin"]) == about})
 
 
 def _new_agreement(

@@ -35,7 +35,10 @@ _COLUMNS = [name for name in SCHEMAS["transactions"].names if name not in SOURCE
 
 @dataclass
 class Sums:
-    """Of one log and origin: how many transactions ended how, and what they hold."""
+    """Of one log and origin: how many transactions ended how, and what they hold.
+
+    unnumbered  commits whose messages do not say which is the last: of a filter, or of a writer before 2011
+    """
 
     outcomes: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
@@ -44,6 +47,7 @@ class Sums:
     cancelled: int = 0
     repeated: int = 0
     ragged: int = 0
+    unnumbered: int = 0
     tables: dict[str, Counter[str]] = field(default_factory=dict)
     first: tuple[int, str] | None = None
     last: tuple[int, str] | None = None
@@ -229,6 +233,7 @@ def _add(sums: Sums, batch: pa.RecordBatch) -> None:
     void = pc.is_in(outcome, pa.array(_VOID))
     sums.cancelled += pc.sum(pc.if_else(void, plain["seen"], 0)).as_py() or 0
     committed = pc.equal(outcome, COMMITTED)
+    sums.unnumbered += pc.sum(pc.and_(committed, plain["ended"].is_null())).as_py() or 0
     sums.cancelled += pc.sum(pc.if_else(committed, pc.subtract(plain["seen"], plain["kept"]), 0)).as_py() or 0
     for one in pc.value_counts(plain["rows"].filter(committed).cast(pa.string())).to_pylist():
         for name, operations in json.loads(one["values"] or "{}").items():

@@ -170,7 +170,7 @@ def _rows(names: pa.StringArray, number: Numbers, rows: pa.Table | None) -> _Row
     return _Rows(names, *(np.asarray(column)[order] for column in columns))
 
 
-def _cuts(logs: Sequence[StreamLog]) -> Iterator[Cut]:
+def cuts(logs: Sequence[StreamLog]) -> Iterator[Cut]:
     """Ranges of positions that hold about as many transactions as are compared at once."""
     firsts: list[tuple[str, int]] = []
     for part in (part for log in logs for part in log.parts):
@@ -300,15 +300,15 @@ def compared(
     has alike. `beside`: more logs, to tell what only the source has where the copy lost records.
     """
     logs = (source, copy, *(others or ()), *(beside or ()))
-    cuts = list(_cuts(logs))
+    ranges = list(cuts(logs))
     # Of logs that fit into one cut nothing is read twice.
-    kept = _read(logs, origin, cuts[0]) if len(cuts) == 1 else None
+    kept = _read(logs, origin, ranges[0]) if len(ranges) == 1 else None
     reach, back, found = _Reach(copy.lost), _Reach(source.lost), _Found(limit)
-    for cut in cuts:
+    for cut in ranges:
         theirs, mine, *_ = kept or _read(logs, origin, cut)
         reach.add(theirs, mine)
         back.add(mine, theirs)
-    for cut in cuts:
+    for cut in ranges:
         theirs, mine, *more = kept or _read(logs, origin, cut)
         asked, near = more[: len(others or ())], more[len(others or ()) :]
         known = None if others is None else np.concatenate([mine.number, *(_alike(theirs, rows) for rows in asked)])

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.collected.files import EMPTY, plain_name
 from workbench.collected.inputs import Input
 from workbench.collected.links import links_of, not_deleted, origins_of
 from workbench.collected.readings import Reading, readings_of
@@ -235,6 +237,11 @@ class Topology:
         to_it = (consumer not in one.unlike if one.consumer is None else one.consumer == consumer for one in mine)
         return bool(mine) and not any(to_it)
 
+    def asks_elsewhere(self, supplier: str, suffix: str | None, consumer: str) -> bool:
+        """True if links of the consumer are known, and it asks another server than this one over each."""
+        mine = [one for one in self.links if (one.consumer, one.suffix) == (consumer, suffix)]
+        return bool(mine) and all(one.supplier != supplier and supplier in one.unlike for one in mine)
+
 
 def not_collected(shown: Topology) -> list[dict[str, Any]]:
     """Servers that there are, and of which the snapshot does not tell what they have seen: server, suffix (None: all), why.
@@ -285,6 +292,8 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     told_links = not_deleted(case.inputs, case.arrow("links").select(_LINK).to_pylist())
     rows = [row for row in told_links if row["snapshot"] == label]
     held = _held(inputs, vectors)
+    for server in _of_empty_files([one for one in case.inputs if one.snapshot == label]) - {name for name, _ in held}:
+        held[server, None] = set()
     for one in case.inputs:
         if one.kind and one.snapshot in labels[: labels.index(label)]:
             for key in held:
@@ -366,6 +375,13 @@ def _tiered(case: Case, label: str, system: System) -> Topology:
     return Topology(
         system, label, replicas, sorted(links, key=lambda link: (link.supplier, link.name)), frozenset(silent)
     )
+
+
+def _of_empty_files(inputs: Iterable[Input]) -> set[str]:
+    """The servers of documents that are empty, where other documents tell what their servers hold."""
+    documents = [one for one in inputs if plain_name(Path(one.file)).endswith(".json")]
+    telling = any(one.kind and format_with(one.kind).evidence for one in documents)
+    return {one.server for one in inputs if one.why == EMPTY} if telling else set()
 
 
 def _held(inputs: Iterable[Input], vectors: Rows) -> dict[Key, set[str]]:

@@ -287,6 +287,8 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
             return True
         if one.code in taken.mends.get(way.split("-from-")[0], ()) and need.server in about:
             return not _stays_cut_off(one, shown, taken)
+    if any(one.code in taken.mends.get(step.repair, ()) and step.server in about for step in taken.steps):
+        return not _stays_cut_off(one, shown, taken)
     if one.code == ENTRIES_DIFFER:
         return taken.unlike.get((one.server or "", one.suffix), (1, 1))[0] == 0
     if one.code == SHARED_HOST and _cleaned(one, taken):

@@ -11,6 +11,7 @@ from workbench.diagnosing.arriving import (
     STOPPED_BECAUSE,
 )
 from workbench.diagnosing.before_replacing import fillings_by
+from workbench.diagnosing.by_entry import OWN_SINCE
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK, perhaps_restarted
 from workbench.diagnosing.failing_links import LINK_FAILING, busy_links
 from workbench.diagnosing.refusals import harmless, refused_at
@@ -68,7 +69,20 @@ def arrival_notes(situation: Situation, count: int, server: str, suffix: str | N
     """What comes to a server over links that run, and what of it the server refuses."""
     refused = refused_at(situation.verdicts.pending, server, suffix)[:count]
     said = []
-    if coming := count - len(refused):
+    mine = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (server, suffix)]
+    replica = situation.replica(server, suffix)
+    own = sum(
+        row["count"] or 0
+        for row in mine
+        if row.get("may_refuse") == OWN_SINCE and replica is not None and replica.origin == row["origin"]
+    )
+    if own := min(own, count - len(refused)):
+        were, they = ("change is", "it") if own == 1 else ("changes are", "they")
+        said.append(
+            f"{own:,} {were} newer than the files of {server}, which made {they if own == 1 else 'them'} after that or refuses "
+            f"{they if own == 1 else 'them'}: collect {server} again, load both snapshots and plan anew"
+        )
+    if coming := count - len(refused) - own:
         said.append(_on_its_way(coming, server, busy_links(situation, server, suffix)))
     refused = [one for one in refused if not harmless(one)]
     if refused:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +18,12 @@ Record = tuple[int, int, tuple[int, ...], int]
 """First byte of a record, bytes of its message, which of its statements count, and the hash of the message."""
 
 
-def records_of(streams: Streams, server: str, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Record]]:
+def records_of(
+    streams: Streams, server: str, rows: Mapping[str, Mapping[str, Any]], without: Collection[str] = ()
+) -> dict[str, list[Record]]:
     """Position -> the records of these committed transactions in the log of a server, in the order of the transaction.
 
-    `rows` are their rows of the table `transactions` (`StreamLog.rows_of`).
+    `rows` are their rows of the table `transactions` (`StreamLog.rows_of`); statements on the tables `without` do not count.
     """
     one = next(one.log for one in streams.shown.replicas if one.server == server and one.log)
     where = pc.field("position").isin(pa.array(list(rows), pa.string()))
@@ -30,16 +32,17 @@ def records_of(streams: Streams, server: str, rows: Mapping[str, Mapping[str, An
         position = segment["position"]
         if rows[position]["offset"] <= segment["offset"] <= rows[position]["last"]:
             found.setdefault(position, {}).setdefault(segment["offset"], []).append(segment)
-    return {position: _records(of) for position, of in found.items()}
+    return {position: _records(of, without) for position, of in found.items()}
 
 
-def _records(found: Mapping[int, Sequence[dict[str, Any]]]) -> list[Record]:
+def _records(found: Mapping[int, Sequence[dict[str, Any]]], without: Collection[str]) -> list[Record]:
     rows = {at: sorted(of, key=lambda row: row["number"] or 0) for at, of in sorted(found.items())}
     (one,) = transactions([message_of(list(of), 0) for of in rows.values()], Stream())
     kept: dict[int, list[int]] = {}
     for message, piece in kept_pieces(one.counting):
         told = [row for row in rows[message.offset] if row["operation"]]
-        kept.setdefault(message.offset, []).append(told[piece]["number"])
+        if told[piece]["target"] not in without:
+            kept.setdefault(message.offset, []).append(told[piece]["number"])
     return [(at, rows[at][0]["length"], tuple(numbers), rows[at][0]["content"]) for at, numbers in kept.items()]
 
 

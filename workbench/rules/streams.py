@@ -38,7 +38,7 @@ NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
 """Outcomes in the log of a source that leave open whether it committed."""
 
-BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARED, UNRELATED = (
+BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARED, UNRELATED, FILTERED = (
     *(
         "copy_begins_later",
         "copy_lost_records",
@@ -48,6 +48,7 @@ BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARE
         "copy_is_ahead",
         "nothing_shared",
         "unrelated",
+        "copy_leaves_out_tables",
     ),
 )
 WHY_UNKNOWN = {
@@ -58,6 +59,7 @@ WHY_UNKNOWN = {
     SOURCE_UNCLEAR: "the log of its source has it damaged, in part, or in a form that could not be understood",
     COPY_AHEAD: "its log goes on with what its source's log does not have: if the source made that, the copy is past this one",
     UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
+    FILTERED: "its log leaves out the tables of this transaction in others: a filter may have kept it away",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
 

@@ -9,6 +9,10 @@ CODES = {
     "TXN_UNFINISHED": Code("a transaction has no end in the log, and may still get one", ("info", "warning")),
     "TXN_ABORTED": Code("a transaction has no end, and its server started anew since", ("info", "warning")),
     "TXN_CONFLICT": Code("one transaction came with different contents", ("error",)),
+    "CONTENT_NOT_COMPARED": Code(
+        "messages of a log have no numbers: tables may be left out by a filter, and contents are not compared",
+        ("info", "warning"),
+    ),
     "TXN_REPEATED": Code("a transaction was delivered more than once", ("info",)),
     "RECORD_CORRUPT": Code("records do not fit their checksum, or the framing of the log is damaged", ("error",)),
     "RECORD_UNKNOWN": Code("records hold fields, statements or entries that this reader does not know", ("warning",)),
@@ -17,5 +21,6 @@ CODES = {
     "ID_REUSED": Code("a server used a transaction number again", ("warning",)),
     "BIG_TRANSACTION": Code("a transaction is so big that it holds others back", ("info", "warning")),
     "APPLIER_STOPPED": Code("a thread of a replica stands still", ("error",)),
+    "MASTER_NOT_MATCHED": Code("nothing tells which collected log is that of a master of a replica", ("warning",)),
     "QUEUE_GAP": Code("commits are neither applied nor in the queue of a replica", ("error",)),
 }

@@ -10,7 +10,19 @@ import pyarrow.compute as pc
 
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing.by_stream import Streams, big_ones
-from workbench.model import APPLYING, HOLES, IDENTITY, ITEMS_SHOWN, LAG, Detectors, Finding, first_few, listed, step
+from workbench.model import (
+    APPLYING,
+    HOLES,
+    IDENTITY,
+    ITEMS_SHOWN,
+    LAG,
+    Detectors,
+    Finding,
+    counted,
+    first_few,
+    listed,
+    step,
+)
 from workbench.rules.segments import (
     ABORTED,
     ASK,
@@ -23,9 +35,18 @@ from workbench.rules.segments import (
     SAYS,
     UNFINISHED,
 )
-from workbench.rules.streams import Difference
+from workbench.rules.streams import SOURCE_UNCLEAR, Difference
+from workbench.systems import format_with
 from workbench.systems.drizzle.errant import errant
-from workbench.systems.drizzle.queues import appliers, purged_unapplied, queue_gaps, queued_in_part
+from workbench.systems.drizzle.formats import TRANSACTION_LOG
+from workbench.systems.drizzle.queues import (
+    appliers,
+    purged_unapplied,
+    queue_gaps,
+    queued_in_part,
+    queued_otherwise,
+    unmatched,
+)
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -33,6 +54,9 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Key = tuple[str, str]
 """Server and origin."""
+
+_NAMED = 3
+"""So many transactions are named by themselves."""
 
 
 def _streams(situation: Situation) -> Streams:
@@ -129,21 +153,19 @@ def without_end(situation: Situation) -> Iterator[Finding]:
             "TXN_UNFINISHED",
             "warning" if waits else "info",
             f"{key[0]}: {_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply"
-            f"{', wait' if waits else ''}{told}",
+            f"{', wait' if waits and not _streams(situation).logs[key[0]].by_commit else ''}{told}",
             **_of(key, rows),
-            fix=(
-                step(
-                    "discard the pieces of those that their source took back"
-                    if void
-                    else f"compare the rows that they changed with those of {_streams(situation).source_for(*key)}"
-                    if len(unknown) == len(rows)
-                    else f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}",
-                    "a transaction that was cut between two statements and rolled back never gets an end",
-                ),
-            ),
+            fix=(_settles(situation, key, rows, void=bool(void), missing=len(missing), unknown=len(unknown)),),
         )
     # Of one that its source committed, the start was another server's: it is missing, and said so.
-    for key, rows in _odd(situation, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED):
+    aborted = _odd(situation, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED)
+    for key, every in aborted:
+        ended = [row for row in every if _whole_elsewhere(situation, row)]
+        rows = [row for row in every if row not in ended]
+        if ended:
+            yield _ended_elsewhere(situation, key, ended)
+        if not rows:
+            continue
         lost = bool(_streams(situation).logs[key[0]].lost)
         yield Finding(
             "TXN_ABORTED",
@@ -158,6 +180,58 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _settles(
+    situation: Situation, key: Key, rows: Sequence[Row], *, void: bool, missing: int, unknown: int
+) -> Mapping[str, Any]:
+    """What to do about transactions without an end in the log of a server."""
+    streams = _streams(situation)
+    source, them = streams.source_for(*key), "it" if len(rows) == 1 else "them"
+    silent = "a transaction that was cut between two statements and rolled back never gets an end"
+    if void:
+        return step("discard the pieces of those that their source took back", silent)
+    if missing == len(rows):
+        return step(
+            f"apply {them} whole from the log of {source}, as MISSED_CHANGE says",
+            f"{source} committed {them}, and no end of {them} will come",
+        )
+    if unknown == len(rows):
+        return step(f"compare the rows that they changed with those of {source}", silent)
+    if streams.logs[key[0]].by_commit:
+        return step(
+            f"export the table of {key[0]} again; if the end is still not there, look for the rows of {them} on {key[0]}",
+            "a server writes this table within the transaction: what is in it was committed, and one whose last statement failed "
+            "has no end",
+        )
+    return step(f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}", silent)
+
+
+def _whole_elsewhere(situation: Situation, row: Row) -> list[str]:
+    """The other servers whose logs have a transaction with its end."""
+    position = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
+    return [name for name in _streams(situation).having(position or "") if name != row["server"]]
+
+
+def _ended_elsewhere(situation: Situation, key: Key, rows: Sequence[Row]) -> Finding:
+    """What has no end in one log, whose server started anew, and has it in another one."""
+    server, others = key[0], sorted({name for row in rows for name in _whole_elsewhere(situation, row)})
+    them = "it" if len(rows) == 1 else "them"
+    return Finding(
+        "TXN_ABORTED",
+        "warning",
+        f"{server}: {_some(rows)} had no end when the server started anew, and {listed(others)} ha"
+        f"{'s' if len(others) == 1 else 've'} {them} whole: the log of {server} lost the end, or {listed(others)} applied what "
+        f"{server} does not have",
+        **_of(key, rows),
+        fix=(
+            step(
+                f"ask {server}: {ASK[rows[0]['why']]} {_query(rows[0])}",
+                f"if its rows are there, its log lost the end and {listed(others)} {'is' if len(others) == 1 else 'are'} right",
+                f"discard nothing on {listed(others)} before: what is there was committed",
+            ),
+        ),
+    )
 
 
 def _is_missing(situation: Situation, row: Row) -> bool:
@@ -266,6 +340,8 @@ def damaged(situation: Situation) -> Iterator[Finding]:
         log = _streams(situation).logs.get(one.server)
         mine = _streams(situation).odd_ones if log and log.file == one.file else []
         bad = [row for row in mine if row["server"] == one.server and row["outcome"] == CORRUPT]
+        if not format_with(one.kind).streams:
+            continue  # what a replica says of itself holds no transaction: UNREADABLE_INPUT tells of it
         if lost or bad:
             have = "transaction has" if len(bad) == 1 else "transactions have"
             what = [f"{len(bad):,} {have} a message that does not fit its checksum"] if bad else []
@@ -279,13 +355,7 @@ def damaged(situation: Situation) -> Iterator[Finding]:
                 server=one.server,
                 items=tuple(row["position"] for row in bad[:ITEMS_SHOWN]),
                 evidence=first_few([*evidence, *lost]),
-                fix=(
-                    step(
-                        "take these transactions from the log of another server",
-                        "what a damaged record held cannot be trusted, not even its number",
-                        "a disk that returns wrong bytes returns more of them: see to it first",
-                    ),
-                ),
+                fix=(*_held_whole(situation, bad), _where_else(one.format)),
             )
         if torn:
             have, need = end.get("have"), end.get("need")
@@ -304,6 +374,57 @@ def damaged(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _held_whole(situation: Situation, bad: Sequence[Row]) -> Iterator[Mapping[str, Any]]:
+    """Which log has damaged transactions (`bad`) whole, and which has nothing of them: the number of one may be damaged, too."""
+    streams = _streams(situation)
+    for row in bad[:_NAMED]:
+        position = situation.topology.system.typed(f"{row['origin']}:{row['position']}") or ""
+        rows = streams.rows_at(position)
+        here, holders = rows.get(row["server"]), _whole_elsewhere(situation, row)
+        if not holders or here is None:
+            continue
+        same = [name for name in holders if (rows[name] or {})["content"] == here["content"]]
+        lacking = [name for name in sorted(rows) if same and _is_past(streams, name, row["origin"], position)]
+        where = f"take {row['position']} from the log of {listed(same or holders, 'or')}"
+        where += f", and apply it on {listed(lacking)}, whose log does not have it" if lacking else ""
+        yield step(
+            where,
+            "the message is the same there: only its checksum is damaged"
+            if same
+            else "a transaction of this number is whole there",
+            f"`workbench diagnose --source {row['origin']}={(same or holders)[0]}` holds the others against that log"
+            if lacking
+            else None,
+        )
+
+
+def _is_past(streams: Streams, server: str, origin: str, position: str) -> bool:
+    """True if the log of a server goes on behind what its source has damaged, and has nothing of that."""
+    both = streams.differences.get((server, origin))
+    if both is None or both.shared is None:
+        return False
+    reach = both.shared
+    return any(
+        at == position and why == SOURCE_UNCLEAR and reach.begins <= place < reach.covers
+        for at, place, why in both.difference.unknown
+    )
+
+
+def _where_else(kind: str) -> Mapping[str, Any]:
+    """What to do about records of a file of this kind that cannot be read."""
+    if kind == TRANSACTION_LOG.name:
+        return step(
+            "take these transactions from the log of another server",
+            "what a damaged record held cannot be trusted, not even its number",
+            "a disk that returns wrong bytes returns more of them: see to it first",
+        )
+    return step(
+        "export the table again; if the rows are the same, take these transactions from the log of another server",
+        "an export that was cut, or written while it was read, ends so",
+        "a row that does not fit its own message cannot be trusted, not even its number",
+    )
 
 
 def _rejects(situation: Situation, file: str) -> list[dict[str, Any]]:
@@ -391,9 +512,49 @@ def big(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def not_compared(situation: Situation) -> Iterator[Finding]:
+    """Logs whose messages have no numbers: what a filter may have left out, and contents that nothing compares."""
+    streams = _streams(situation)
+    for (server, origin), both in sorted(streams.differences.items()):
+        source = streams.source_for(server, origin)
+        contents = streams.contents(source, server, origin) if source is not None and both.shared else None
+        if contents is None or not contents.uncompared:
+            continue
+        tables, count = sorted(contents.left_out), counted(contents.uncompared, "transaction")
+        changed = ", ".join(f"{table} (in {contents.left_out[table]:,})" for table in tables[:5])
+        changed += f" and {len(tables) - 5:,} more" if len(tables) > 5 else ""
+        ask = f"read the filter of {server}: it has to name {'this table' if len(tables) == 1 else 'these tables'}"
+        yield Finding(
+            "CONTENT_NOT_COMPARED",
+            "warning" if tables else "info",
+            (
+                f"{server} has nothing of what transactions of {source} did to {changed}, and its messages have no numbers: a "
+                f"filter may leave {'it' if len(tables) == 1 else 'them'} out. "
+                if tables
+                else f"{server}: messages have no numbers, as behind a filter. "
+            )
+            + f"The contents of {count} were not compared with those of {source}",
+            server=server,
+            origin=origin,
+            evidence=(
+                {"server": server, "source": source, "count": contents.uncompared, "tables": tables[:ITEMS_SHOWN]},
+            ),
+            fix=(
+                step(
+                    f"{ask}. If it does not, provision {server} from {source}"
+                    if tables
+                    else "compare the rows of both",
+                    "a filter drops statements of tables or schemas, and the numbers of messages with them"
+                    if tables
+                    else "two messages of which one has no numbers differ, also where what they do is the same",
+                ),
+            ),
+        )
+
+
 DETECTORS: Detectors = {
     IDENTITY: (used_again, errant),
-    HOLES: (incomplete, without_end, conflicts, repeated, damaged, not_understood, ragged),
-    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part),
+    HOLES: (incomplete, without_end, conflicts, not_compared, repeated, damaged, not_understood, ragged),
+    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part, queued_otherwise, unmatched),
     LAG: (big,),
 }

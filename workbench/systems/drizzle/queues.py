@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from workbench.diagnosing.by_stream import Streams
 from workbench.diagnosing.stream_appliers import APPLIER, Applied, lacking_said
 from workbench.diagnosing.stream_rows import purge_below
-from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
@@ -145,6 +145,60 @@ def queued_in_part(situation: Situation) -> Iterator[Finding]:
                     f"{_stop_first(one, them)}put the messages that are not there into its queue {_from(streams, one, parts)}",
                     "a part of a transaction must not be applied, and a slave does not ask for what it has seen",
                     applied or None,
+                ),
+            ),
+        )
+
+
+def queued_otherwise(situation: Situation) -> Iterator[Finding]:
+    """Transactions that wait in the queue of a replica with another content than the log of its master has."""
+    streams, show = situation.verdicts.streams, situation.topology.system.show
+    assert streams is not None
+    for behind in streams.behind:
+        if not behind.unlike:
+            continue
+        one, unlike = behind.applied, [at for (_, at), _ in behind.unlike]
+        them = "it" if behind.other == 1 else "them"
+        yield Finding(
+            "TXN_CONFLICT",
+            "error",
+            f"{one.server}: its queue holds {counted(behind.other, 'transaction')} ({_named(unlike, behind.other, show)}) with "
+            f"another content than the log of {one.source}, its master: its applier would do what {one.source} did not commit",
+            server=one.server,
+            origin=behind.unlike[0][1],
+            items=tuple(map(show, unlike[:ITEMS_SHOWN])),
+            evidence=first_few({"commit": commit, "position": show(at)} for (commit, at), _ in behind.unlike),
+            fix=(
+                step(
+                    f"{_stop_first(one, them)}compare {them} with the rows of {one.source}; where its log is right, put its "
+                    f"messages into the queue in place of what is there",
+                    "a slave applies what its queue holds, and does not ask for it again",
+                    f"if {one.source} was made anew, its numbers began anew: then provision {one.server} from it",
+                ),
+            ),
+        )
+
+
+def unmatched(situation: Situation) -> Iterator[Finding]:
+    """Masters of replicas of which nothing tells whose log was collected: what a replica lacks of these is not known."""
+    streams = situation.verdicts.streams
+    assert streams is not None
+    for one in streams.applied:
+        if not one.unmatched:
+            continue
+        numbering = sorted(name for name, log in streams.logs.items() if log.by_commit and name != one.server)
+        yield Finding(
+            "MASTER_NOT_MATCHED",
+            "warning",
+            f"{one.server}: nothing tells whether master {one.master} is {listed(numbering, 'or')}: its queue shows no "
+            f"transaction under the commit that one of these logs has it under. What {one.server} lacks of it is not known",
+            server=one.server,
+            evidence=({"server": one.server, "master": one.master, "commit": one.commit, "logs": numbering},),
+            fix=(
+                step(
+                    f"read which server master {one.master} of {one.server} is, in its configuration, and collect "
+                    f"SYS_REPLICATION_LOG of that server and the queue of {one.server} again",
+                    "a slave numbers its masters by itself, and each master numbers its own commits",
                 ),
             ),
         )

@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.diagnosing.stream_appliers import APPLIER
+from workbench.diagnosing.stream_contents import left_out
 from workbench.model import Problem, counted
 from workbench.repairs.plans import ALL, SENT, Draft, Need, Repairs, Step, View
 from workbench.repairs.stream_models import ONLY_ON
@@ -145,6 +146,7 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Log
     assert isinstance(model, StreamModel) and streams is not None
     found: list[Wanted] = []
     holders, odd = _readable(view), dict[str, frozenset[str]]()
+    without = left_out(streams, server, origin)
     for number in lots:
         position = model.lots[number].last
         name = f"transaction {show(position)} of {origin}"
@@ -169,11 +171,13 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Log
                 found,
                 f"{name} holds what this tool does not know (RECORD_UNKNOWN): it may change what the rest means",
             )
-        records = records_of(streams, source, {position: row}).get(position, [])
+        records = records_of(streams, source, {position: row}, without).get(position, [])
+        rows = {table: changed for table, changed in json.loads(row["rows"] or "{}").items() if table not in without}
         one = Wanted(
-            number, origin, show(position), str(row["content"]), holders[source], tuple(records), row["rows"] or "{}"
+            number, origin, show(position), str(row["content"]), holders[source], tuple(records), json.dumps(rows)
         )
-        if why := _unfit(one, row["kept"], logs):
+        kept = sum(sum(changed.values()) for changed in rows.values()) if without else row["kept"]
+        if why := _unfit(one, kept, logs):
             return found, f"{name}: {why}"
         found.append(one)
     return found, ""
@@ -260,6 +264,8 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         f" and {len(wanted) - 20:,} more" if len(wanted) > 20 else ""
     )
     says = f"{server} gets {len(wanted):,} transactions of origin {origin}, in the order of commits: {numbers}"
+    if without := sorted(left_out(streams, server, origin)):
+        says += f", without what they did to {', '.join(without)}: {server} has nothing of that in others (CONTENT_NOT_COMPARED)"
     still_to_come = {show(lack.position) for lack in streams.differences[server, origin].difference.behind}
     behind = [change.position for change in wanted if change.position in still_to_come]
     if void:

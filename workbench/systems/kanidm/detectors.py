@@ -25,6 +25,7 @@ from workbench.model import (
 from workbench.rules.entries import TURNED_DOWN, Ranges
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
+from workbench.systems.kanidm.other_suppliers import instead_of_refresh, other_suppliers
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
 
@@ -108,6 +109,19 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
         also = f"; {', '.join(others)} still could" if others else ""
         anew = _taken_anew(situation, consumer, suffix, suppliers)
         best = _best(situation, consumer, suppliers, suffix)
+        ahead = {row["supplier"]: {of: first for of, (first, _) in row["lag"].items()} for row in rows}
+        still = other_suppliers(situation, consumer, suffix, ahead)
+        instead = instead_of_refresh(situation, consumer, suffix, suppliers, still)
+        refresh = step(
+            f"let {consumer} pull: it takes all data of {' or '.join(anew)} by itself, for `automatic_refresh` is set"
+            if anew
+            else f"{'only if that cannot be done, ' if instead else ''}refresh {consumer} from {best}, or set "
+            f"`automatic_refresh` on its link to {best}",
+            "what it lacks is in no changelog any more, only in the entries themselves"
+            if not instead
+            else f"what it lacks is in no changelog of {listed(suppliers)} any more",
+            _lost_with(situation, consumer, suffix, best),
+        )
         yield Finding(
             "REFRESH_REQUIRED",
             "warning" if others else "error",
@@ -116,16 +130,17 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
             suffix=suffix,
             items=tuple(sorted({last for row in rows for _, last in row["lag"].values()})),
             evidence=first_few(proof for row in rows for proof in _proof(row)),
-            fix=(
-                step(
-                    f"let {consumer} pull: it takes all data of {' or '.join(anew)} by itself, for `automatic_refresh` is set"
-                    if anew
-                    else f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
-                    "what it lacks is in no changelog any more, only in the entries themselves",
-                    _lost_with(situation, consumer, suffix, best),
-                ),
-            ),
+            fix=_in_order(instead, refresh, needless=bool(still.linked) and not anew),
         )
+
+
+def _in_order(
+    instead: Mapping[str, Any] | None, refresh: Mapping[str, Any], *, needless: bool
+) -> tuple[Mapping[str, Any], ...]:
+    """What to do first, and the refresh behind it unless that is `needless`."""
+    if instead is None:
+        return (refresh,)
+    return (instead,) if needless else (instead, refresh)
 
 
 def _taken_anew(situation: Situation, consumer: str, suffix: str | None, suppliers: Sequence[str]) -> list[str]:
@@ -143,6 +158,15 @@ def supplier_behind(situation: Situation) -> Iterator[Finding]:
             for row in situation.pairs
             if (row["consumer"], row["suffix"]) == (supplier, suffix)
         )
+        ahead = {row["consumer"]: {of: first for of, (_, first) in row["advance"].items()} for row in rows}
+        still = other_suppliers(situation, supplier, suffix, ahead)
+        instead = instead_of_refresh(situation, supplier, suffix, consumers, still)
+        refresh = step(
+            f"{'only if that cannot be done, ' if instead else ''}refresh {supplier} from "
+            f"{_best(situation, supplier, consumers, suffix)}",
+            "as long as it is behind, nothing goes from it to the others, not even what is in order",
+            _lost_with(situation, supplier, suffix),
+        )
         yield Finding(
             "SUPPLIER_BEHIND",
             "warning" if refreshed else "error",
@@ -151,13 +175,7 @@ def supplier_behind(situation: Situation) -> Iterator[Finding]:
             suffix=suffix,
             items=tuple(sorted({last for row in rows for last, _ in row["advance"].values()})),
             evidence=first_few(proof for row in rows for proof in _proof(row)),
-            fix=(
-                step(
-                    f"refresh {supplier} from {_best(situation, supplier, consumers, suffix)}",
-                    "as long as it is behind, nothing goes from it to the others, not even what is in order",
-                    _lost_with(situation, supplier, suffix),
-                ),
-            ),
+            fix=_in_order(instead, refresh, needless=bool(still.linked)),
         )
 
 

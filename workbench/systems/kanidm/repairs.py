@@ -6,14 +6,16 @@ is tried from every supplier that could be right, and what it would lose is coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.boundary import as_file_name, printable
+from workbench.diagnosing.missed_by_vector import may_come_back
 from workbench.diagnosing.unrelated import odd_ones
 from workbench.model import counted
 from workbench.repairs.plans import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
+from workbench.rules.mending import Lot
 from workbench.rules.pulled import PullModel
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 
@@ -156,11 +158,15 @@ class WriteAgain:
     """Write the few attributes that a server missed once more where they are right: a new change of them is sent to all."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For missing changes of attributes that people write, and for missing deletions, as long as they are few."""
-        if need.server is None or not need.hidden:
+        """For changes of attributes that people write, and for missing deletions, as long as they are few.
+
+        Also for what waits and no session delivers, of an origin that suppliers leave out: no refresh is needed for that.
+        """
+        if need.server is None or not need.lacks:
             return
-        about = (need.server, view.suffix)
-        rows = [row for row in view.situation.verdicts.missing if (row["server"], row["suffix"]) == about]
+        verdicts = view.situation.verdicts
+        of = [row for row in verdicts.missing if row["server"] == need.server] if need.hidden else verdicts.stranded
+        rows = [row for row in of if row["suffix"] == view.suffix]
         system = view.situation.topology.system
         asked = [(system.typed(row["position"]) or "", row) for row in rows]
         lots = sorted(lack.lot for lack in need.lacks)
@@ -182,37 +188,133 @@ class WriteAgain:
 
     @staticmethod
     def _draft(view: View, server: str, right: str, rows: Sequence[Mapping[str, Any]], lots: list[int]) -> Draft:
-        todo = [
-            f"on {right}: write {row['attribute']} of {row['target']} ({row['entry']}) again, with the value that it has there"
-            if row["attribute"]
-            else f"on {server}: delete {row['target']} ({row['entry']}), which was deleted elsewhere"
-            for row in rows
-        ]
-        deletions = sum(row["attribute"] is None for row in rows)
-        later = f"; what is deleted on {server} goes to the recycle bin first, and counts as missing there for a week"
-        step = Step(
-            key=f"write-again-on-{right}",
-            repair="write_again",
-            server=right,
-            on=right,
-            suffix=view.suffix,
-            says=f"{right} gets {counted(len(rows))} written once more, one by one, so that {server} gets what it lacks",
-            stands_on=f"{right} shows the right values, and nobody changes these entries meanwhile",
-            expects=f"`workbench diagnose` of new backups shows nothing missing on {server}"
-            + (later if deletions else ""),
-            risk="a value that somebody changes elsewhere meanwhile is overwritten; a value that no client may write, or may "
-            "see, cannot be written again",
-            cannot_undo="the values stay as they are where they were right; only their changes are new",
-            sends="".join(f"{printable(line)}\n" for line in todo),
-            changes=len(rows),
-            effects=({"do": "rewrite", "server": right, "lots": lots, "entry": None},),
-        )
+        """Values are written where they are right, and what was deleted elsewhere is deleted where it still is."""
+        system = view.situation.topology.system
+        values = [row for row in rows if row["attribute"]]
+        deletions = [row for row in rows if not row["attribute"]]
+        written = {
+            number
+            for number in lots
+            for row in values
+            if _is_within(view.model.lots[number], system.typed(row["position"]) or "", system.origin_of)
+        }
+        steps = []
+        for on, mine, some in ((right, values, written), (server, deletions, {*lots} - written)):
+            if mine:
+                effect = {"do": "rewrite", "server": right, "lots": sorted(some), "entry": None}
+                steps.append(_by_hand_on(view, server, on, mine, (effect,) if some else ()))
         return Draft(
             "write-again",
             f"write {counted(len(rows))} again, by hand",
-            (step,),
+            tuple(steps),
             load=f"{counted(len(rows))} on every server",
         )
+
+
+def _is_within(lot: Lot, position: str, origin_of: Callable[[str], str]) -> bool:
+    """True if a change is one of a lot."""
+    return lot.origin == origin_of(position) and lot.first <= position <= lot.last
+
+
+def _by_hand_on(
+    view: View, server: str, on: str, rows: Sequence[Mapping[str, Any]], effects: tuple[Mapping[str, Any], ...]
+) -> Step:
+    """The step that a person does on one server: values written again on the one that has them, or entries deleted."""
+    deletes = on == server
+    todo = [
+        f"on {on}: delete {row['target']} ({row['entry']}), which was deleted elsewhere"
+        if deletes
+        else f"on {on}: write {row['attribute']} of {row['target']} ({row['entry']}) again, with the value that it has there"
+        for row in rows
+    ]
+    later = f"; what is deleted on {server} goes to the recycle bin first, and counts as missing there for a week"
+    return Step(
+        key=f"{'delete' if deletes else 'write-again'}-on-{on}",
+        repair="write_again",
+        server=on,
+        on=on,
+        suffix=view.suffix,
+        says=f"{on} deletes {counted(len(rows), 'entry', 'entries')} that {'was' if len(rows) == 1 else 'were'} deleted elsewhere"
+        if deletes
+        else f"{on} gets {counted(len(rows))} written once more, one by one, so that {server} gets what it lacks",
+        stands_on="the entries were deleted on purpose, and nobody changes them meanwhile"
+        if deletes
+        else f"{on} shows the right values, and nobody changes these entries meanwhile",
+        expects=f"`workbench diagnose` of new backups shows nothing missing on {server}" + (later if deletes else ""),
+        risk="an entry that was made again on purpose is deleted, too"
+        if deletes
+        else "a value that somebody changes elsewhere meanwhile is overwritten; a value that no client may write, or may "
+        "see, cannot be written again",
+        undo="revive the entries out of the recycle bin" if deletes else "",
+        cannot_undo="" if deletes else "the values stay as they are where they were right; only their changes are new",
+        sends="".join(f"{printable(line)}\n" for line in todo),
+        changes=len(rows),
+        effects=effects,
+    )
+
+
+class LinkServers:
+    """Let two servers pull from each other that do not yet: what one can still supply is brought, and nothing is deleted."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For what no link brings, between a server at the end of a link that brings nothing and one that can supply it."""
+        model = view.model
+        assert isinstance(model, PullModel)
+        if need.server is None or need.hidden or not (need.lacks or need.code in (REFRESH, BEHIND)):
+            return
+        linked = {frozenset((link.supplier, link.consumer)) for link in model.links}
+        ends = {name for link in model.links if model.stuck(link) for name in (link.supplier, link.consumer)}
+        for behind in sorted(ends):
+            for supplier in sorted(model.servers.keys() - {behind}):
+                if frozenset((supplier, behind)) not in linked and self._both_supply(model, supplier, behind):
+                    yield self._draft(view, supplier, behind)
+
+    @staticmethod
+    def _both_supply(model: PullModel, supplier: str, behind: str) -> bool:
+        """True if each of two servers can pull from the other, and one has something for the other."""
+        servers = model.servers
+        answers = [
+            model.answer(servers[one], servers[other]) for one, other in ((supplier, behind), (behind, supplier))
+        ]
+        return not any(answer.refused for answer in answers) and bool(answers[0].owed)
+
+    @staticmethod
+    def _draft(view: View, supplier: str, server: str) -> Draft:
+        until = "; ".join(_supplied_until(view, supplier, server))
+        todo = [
+            f"on {name}: in server.toml, a table for repl://{other} of type mutual-pull, with partner_cert of {other}; then "
+            f"start {name} anew"
+            for name, other in ((supplier, server), (server, supplier))
+        ]
+        step = Step(
+            key=f"link-{supplier}-and-{server}",
+            repair="link",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"{supplier} and {server} pull from each other: {supplier} can still supply {server}, and nothing is deleted",
+            stands_on=f"{supplier} and {server} can reach each other, and have no link yet"
+            + (f"; {until}" if until else ""),
+            expects=f"the log of {server} shows a session with {supplier} that brings something, and `workbench diagnose` of new "
+            "backups no pair that is refused",
+            risk="none to the data: what a session brings is merged"
+            + (f"; behind that purge {server} would have to be refreshed" if until else ""),
+            undo="take both tables out again",
+            sends="".join(f"{printable(line)}\n" for line in todo),
+            effects=(
+                {"do": "feed", "supplier": supplier, "consumer": server},
+                {"do": "feed", "supplier": server, "consumer": supplier},
+            ),
+        )
+        says = f"link {supplier} and {server}"
+        return Draft(f"link-{supplier}-and-{server}", says, (step,), load=f"what {server} lacks is sent once")
+
+
+def _supplied_until(view: View, supplier: str, server: str) -> Iterator[str]:
+    """Until when a server can supply another one, if it forgets soon what that needs."""
+    rows = (row for row in view.situation.floors.floors if row["suffix"] == view.suffix)
+    if any(one["server"] == supplier and server in one["leaves_behind"] for row in rows for one in row["servers"]):
+        yield f"{supplier} has not purged since its backup: it can supply {server} only until its next purge, every ten minutes"
 
 
 class Refresh:
@@ -310,6 +412,7 @@ class Refresh:
                     f"what only {server} holds is gone: nobody can log in there while it is filled",
                     *([first] if others else []),
                     *_until_the_purge(view, supplier, server),
+                    *filter(None, [may_come_back(view.situation, server, view.suffix, supplier).removeprefix("; ")]),
                 ]
             ),
             cannot_undo="the database is replaced; restoring the backup would bring the old UUID back to an older state, and "
@@ -428,7 +531,16 @@ _REFRESHED = ("REFRESH_REQUIRED", "SUPPLIER_BEHIND", "NO_OVERLAP", "DIVERGED", "
 """Codes of findings about a server that are no longer true once it has taken all data of another one."""
 
 REPAIRS = Repairs(
-    (WriteAgain(), Refresh(), AutomaticRefresh(), WaitForPurge(), SetClock(), RestoreBackup(), RefreshBackwards()),
+    (
+        WriteAgain(),
+        LinkServers(),
+        Refresh(),
+        AutomaticRefresh(),
+        WaitForPurge(),
+        SetClock(),
+        RestoreBackup(),
+        RefreshBackwards(),
+    ),
     _checks,
     ending="txt",
     by_hand="Commands run on the servers themselves, as a user who may use their admin socket; `on NAME` at the head of each "
@@ -439,7 +551,7 @@ REPAIRS = Repairs(
     "refused.",
     stuck=_STUCK,
     also=_also,
-    mends={"refresh": _REFRESHED, "automatic-refresh": _REFRESHED},
+    mends={"link": (REFRESH, BEHIND), "refresh": _REFRESHED, "automatic-refresh": _REFRESHED},
     preamble=_PREAMBLE,
 )
 """In the order in which they are considered."""

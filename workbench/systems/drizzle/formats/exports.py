@@ -20,9 +20,15 @@ from typing import Any, NamedTuple
 
 from google.protobuf import text_format
 
+from workbench import tables
 from workbench.model import LINES, WHOLE, Format, Parsed, Piece, Reject
 from workbench.systems.drizzle.formats.messages_pb2 import Transaction
 from workbench.systems.drizzle.formats.segments import Messages
+
+Row = dict[str, str | int | None]
+
+QUEUED = "queue"
+"""The part of a replica that a row of its queue tells of: which master it waits for."""
 
 _LONGEST_TEXT = 256 << 20
 _NUMBER = re.compile(r"[0-9]{1,20}", re.ASCII)
@@ -37,6 +43,7 @@ class _Exported(NamedTuple):
     commit: str
     message: str
     bytes_of: Callable[[str], bytes]
+    master: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -60,7 +67,7 @@ def _text(text: str) -> bytes:
 
 
 _LOG = _Exported("id", "segid", "commit_id", "message", _packed)
-_QUEUE = _Exported("trx_id", "seg_id", "commit_order", "msg", _text)
+_QUEUE = _Exported("trx_id", "seg_id", "commit_order", "msg", _text, "master_id")
 
 
 def _number(row: Mapping[str, Any], column: str, bits: int = 64) -> int:
@@ -72,8 +79,8 @@ def _number(row: Mapping[str, Any], column: str, bits: int = 64) -> int:
     raise ValueError(f"no number in the column {column}")
 
 
-def _add(messages: Messages, of: _Exported, offset: int, given: Any) -> None:
-    """One row of the table. Raises ValueError for one that is none, or does not fit its message."""
+def _add(messages: Messages, masters: list[Row], of: _Exported, offset: int, given: Any) -> None:
+    """One row of the table, and its master. Raises ValueError for one that is none, or does not fit its message."""
     if not isinstance(given, Mapping):
         raise ValueError("not a row of the table")
     row = {str(name).lower(): value for name, value in given.items()}
@@ -85,23 +92,26 @@ def _add(messages: Messages, of: _Exported, offset: int, given: Any) -> None:
     if "message_len" in row and _number(row, "message_len") != len(body):
         raise ValueError(f"the message has {len(body):,} bytes, not as many as the row says")
     messages.add(offset, None, body, commit or None)
+    if _NUMBER.fullmatch(master := str(row.get(of.master, "")).strip()):
+        masters.append({"offset": offset, "master": str(int(master)), "part": QUEUED, "commit": commit or None})
     messages.row[len(messages.offset) - 1] = (number, segment)
 
 
 def _read(of: _Exported, rows: Iterator[tuple[int, Any]]) -> Parsed:
     """`rows`: (place, row) of each; in place of a row the reason why there is none."""
-    messages, rejects, count = Messages(), [], 0
+    messages, masters, rejects, count = Messages(), list[Row](), [], 0
     for offset, row in rows:
         count += 1
         try:
             if isinstance(row, ValueError):
                 raise row
-            _add(messages, of, offset, row)
+            _add(messages, masters, of, offset, row)
         except ValueError as error:
             rejects.append(Reject(offset, str(error)))
             messages.add_lost(offset, None, 0)
     messages.read()
     made = {"segments": messages.table()} if messages.offset else {}
+    made |= {"appliers": tables.table("appliers", masters)} if masters else {}
     return Parsed(count, sorted([*rejects, *messages.rejects], key=lambda one: one.offset), made, messages.times())
 
 
