@@ -6,8 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,13 +20,11 @@ from mending_checks import model_of
 from mesh_samples import csn
 from planning_checks import AT, PLANS, check_plan, diagnosed_once, loaded, models, planned
 from planning_samples import ALL, MADE, OWN, READ_ONLY, agreement, case_of, server
-from slow_mending import Slow, Tie, World, fresh, unlike
+from slow_mending import Slow, Tie, World
 
 from workbench import Case, Problem
 from workbench.cli import main
-from workbench.diagnosing.closed_ways import LinkedPairs
 from workbench.diagnosing.diagnosis import situation_of
-from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.model import Finding, counted
 from workbench.repairs import planning
 from workbench.repairs.bundles import write_bundle
@@ -38,12 +35,8 @@ from workbench.repairs.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, St
 from workbench.repairs.rehearsal import Rehearsal
 from workbench.repairs.repairing import FINISHED, apply
 from workbench.rules import mending
-from workbench.rules.sending import SortedLog
-from workbench.rules.vectors import Span
 from workbench.systems import system_named
-from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.repairs.filling import Initialise
-from workbench.systems.ds389.rules.sending import ONCE, Sending
 
 show = system_named("ds389").show
 
@@ -535,65 +528,3 @@ def test_plans_of_whole_incidents(folder: str, asked: Callable[[Plan], Any], ans
     case = Case.create(tmp_path / "case")
     case.load([SHARED / "incidents" / folder])
     assert asked(planning.plan(case)) == answer
-
-
-@dataclass(frozen=True)
-class _ViewOfChain:
-    """What a way that fills servers looks at."""
-
-    suffix: str
-    model: Any
-    situation: Any
-    made_at: datetime = datetime(2026, 1, 2, tzinfo=UTC)
-    findings: tuple[Finding, ...] = ()
-
-
-def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
-    """a feeds hub h, h feeds hub g, g feeds the read-only r; h is filled, and the others are where they stay behind."""
-    at, feeds, suffix = [f"6600000{second}000000010000" for second in range(1, 9)], ["ah", "hg", "gr"], "dc=one"
-
-    def one(name: str, origin: str | None) -> mending.Server:
-        log = SortedLog(at, origin_of) if name != "r" else None
-        return mending.Server(name, origin, "G", {"1": Span(at[0], at[-1])}, log)
-
-    servers = {name: one(name, "1" if name == "a" else None) for name in "ahgr"}
-    pairs = [mending.Link(by, to, True) for by, to in feeds]
-    model = mending.LogModel(
-        [], servers, pairs, origin_of, fresh, rules=Sending, losing=lambda: Sending(ONCE), refuses=unlike
-    )
-    links = [
-        SimpleNamespace(
-            supplier=by,
-            consumer=to,
-            name=f"{by}-to-{to}",
-            suffix=suffix,
-            address=f"{to}:389",
-            enabled=True,
-            runs=True,
-            blocked=None,
-            blind=False,
-            failure=None,
-        )
-        for by, to in feeds
-    ]
-    about = {"suffix": suffix, "claims": True, "evidence": ()}
-    replicas = [SimpleNamespace(server=name, origin=server.origin, **about) for name, server in servers.items()]
-    topology = SimpleNamespace(
-        links=links, replicas=replicas, down=frozenset(), pulling=False, snapshot="1", system=system_named("ds389")
-    )
-    situation = SimpleNamespace(
-        topology=topology,
-        pairs=[],
-        verdicts=Verdicts(),
-        unrecorded={},
-        linked=LinkedPairs(()),
-        statuses=dict,
-        replica=lambda *_: None,
-        rows=lambda *_, **__: iter(()),
-        once=lambda asked: {},
-    )
-    view: Any = _ViewOfChain(suffix, model, situation)
-    way = Initialise()
-    draft = way._with_those_behind(view, way._draft(view, links[0], "h"), "h")
-    assert [step.server for step in draft.steps] == ["h", "g", "r"]
-    assert "no step of this way" not in draft.costs

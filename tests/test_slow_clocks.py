@@ -280,12 +280,15 @@ def test_a_mark_of_a_time_to_come_tells_no_time_at_which_a_log_was_made_anew(
     assert (REPLACED in kinds) is replaced
 
 
+STARTED = "slapd_daemon - slapd started.  Listening on All Interfaces port 389"
+
+
 def test_a_server_that_was_started_with_a_wrong_clock_moments_before_it_was_read_is_still_ahead(tmp_path: Path) -> None:
     """Seen on 2.3.1: its log had lines of the right time of before that start, and it was said to be right again."""
     files = with_a_clock(3 * 86400, 58)
-    files["s1.errors.log"] += plain_line(3 * 86400 + 60, "INFO - main - x")
+    files["s1.errors.log"] += plain_line(3 * 86400 + 60, STARTED)
     (found,) = of("CLOCK_AHEAD", findings(tmp_path, files))
     assert found["summary"].startswith("the clock of s1 is 3.0 days ahead of the moment at which it was read")
-    files["s1.errors.log"] += plain_line(60, "INFO - main - x")
+    files["s1.errors.log"] += plain_line(60, STARTED)
     (found,) = of("CLOCK_AHEAD", findings(tmp_path / "right", files))
     assert "is no longer" in found["summary"] or "when it was set right" in found["summary"]

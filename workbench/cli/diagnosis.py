@@ -217,7 +217,7 @@ def explain(position: str, case_folder: Path, server: str | None, as_of: str | N
     `workbench explain 6b005c15000200010000 --server s3 --case CASE` is why s3 has it or has it not.
     """
     from workbench.diagnosing.change_story import story
-    from workbench.diagnosing.diagnosis_text import story_text
+    from workbench.diagnosing.story_text import story_text
 
     case = Case.open(case_folder)
     check_outputs(json_to, None, kept_of(case))

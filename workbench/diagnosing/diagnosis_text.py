@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, DATA_GONE, STOPPED_BECAUSE, WITHOUT_DATA, Wait, held_up
@@ -15,7 +14,7 @@ from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.first_line import by_suffix, doubts, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.in_queues import behind_gap_say, held_by, in_a_queue, no_session_say
-from workbench.diagnosing.matrix_text import matrix_text, outside_text, why_it_fails
+from workbench.diagnosing.matrix_text import matrix_text, outside_text
 from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.refusals import refused_say
 from workbench.diagnosing.streams_text import streams_text
@@ -571,31 +570,3 @@ def held_say(row: Row) -> str:
     """Who has a missing change: by its log, or by what its entries show of it."""
     shown = ", ".join(row.get("shown_by") or ())
     return ", ".join(row["held_by"]) or (f"entries of {shown}" if shown else "nobody")
-
-
-def story_text(told: Row) -> str:
-    """The story of one change, server by server."""
-    made = datetime.fromisoformat(told["made_at"]) if told["made_at"] else None
-    when = f", made {made:%Y-%m-%d %H:%M:%S} UTC by its origin's clock" if made else ""
-    where = f" on {', '.join(told['made_on'])}" if told["made_on"] else ""
-    lines = [
-        one_cell(f"{told['position']} of origin {told['origin']}{where}{when}"),
-        one_cell(f"{told['operation'] or 'a change'} of {told['target'] or 'an unknown target'}"),
-    ]
-    for one in told["servers"]:
-        lines += ["", one_cell(f"{one['server']}: {one['verdict'].upper()} - {one['says']} ({one['rule']})")]
-        for row in one["evidence"]:
-            said = ", ".join(f"{key} {value}" for key, value in row.items() if key not in _WHERE)
-            lines.append(f"    {one_cell(row['snapshot'])}/{one_cell(row['file'])}:{row['offset']}  {one_cell(said)}")
-        for row in one["suppliers"]:
-            link = f" over {row['link']}" if row["link"] else " (no link)"
-            off = ", the link is disabled" if row["link_enabled"] is False else ""
-            off = f", the link fails ({why_it_fails(row)})" if row.get("link_failing") else off
-            does = row["outcome"] or "does not read it"
-            lines.append(
-                one_cell(f"    {row['supplier']}{link}: {row['decision'].replace('_', ' ')}, {does}{off}: {row['why']}")
-            )
-    return "\n".join(lines)
-
-
-_WHERE = frozenset({"server", "table", "snapshot", "file", "offset"})

@@ -206,10 +206,9 @@ class _Suffix:
     def names_it(self, position: str) -> bool:
         """True if any log, result, entry state or vector of the suffix names the change."""
         origin = self.system.origin_of(position)
-        if any(one.seen.get(origin) == position for one in self.servers):
-            return True
         some = of_keys(self.system, [position], self.evidence.numbers) if origin in self.evidence.numbers else NONE
-        return any(bool(source.contains(some).any()) for source in self.known.sources)
+        claimed = any(one.seen.get(origin) == position for one in self.servers)
+        return claimed or any(bool(source.contains(some).any()) for source in self.known.sources)
 
     def judge(self) -> None:
         """Everything about the suffix."""
