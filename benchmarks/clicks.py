@@ -20,13 +20,13 @@ from unittest.mock import patch
 from benchmarks.mesh_data import SERVERS, SUFFIX, made, up_to_date
 from benchmarks.missed import OUTAGE, SCATTERED, lost
 from widgets import Inputs, MeshMap, MissedChanges, Stepper, TimeLine, VectorGrid, View
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
 
 ROOT = Path(__file__).parent.parent
 TOPOLOGY = (
-    "workbench.diagnosing.diagnosis.topology",
-    "workbench.diagnosing.incident.topology",
-    "workbench.diagnosing.change_story.topology",
+    "workbench.diagnosis.case_diagnosis.topology",
+    "workbench.diagnosis.incident.topology",
+    "workbench.diagnosis.change_explanation.topology",
 )
 AT_ONCE, READING = 0.050, 2.0
 

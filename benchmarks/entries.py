@@ -34,7 +34,7 @@ Told = dict[str, Any]
 def workbench(folder: Path) -> Told:
     """Load and diagnose, as `workbench diagnose` does."""
     from workbench import Case
-    from workbench.diagnosing.diagnosis import diagnose
+    from workbench.diagnosis.case_diagnosis import diagnose
 
     with tempfile.TemporaryDirectory(dir=folder.parent) as where, peak_memory() as memory:
         began = time.perf_counter()

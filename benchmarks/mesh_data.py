@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from workbench import Case
-from workbench.collected.inputs import Input
+from workbench.engine.change_fingerprints import likeness
 from workbench.engine.digests import digest, fold, mix
-from workbench.engine.likeness import likeness
-from workbench.engine.parts import write_part
-from workbench.fleet.topology import VECTOR, Replica, Topology
+from workbench.engine.partition_writer import write_part
+from workbench.intake.inputs import Input
 from workbench.model import Source
 from workbench.rules.vectors import Span
 from workbench.systems.ds389 import SYSTEM
 from workbench.tables import TIME
+from workbench.topology.topology import VECTOR, Replica, Topology
 
 START, RATE, SERVERS, SUFFIX = 0x66000000, 10, 4, "dc=example,dc=com"
 PART = 64_000

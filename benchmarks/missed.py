@@ -28,10 +28,10 @@ from benchmarks.changelog_data import generate
 from benchmarks.ingest import peak_memory
 from benchmarks.mesh_data import SERVERS, SUFFIX, made, positions, up_to_date
 from workbench import Case, model
-from workbench.engine import parts
+from workbench.engine import partition_writer
+from workbench.engine.change_fingerprints import likeness
 from workbench.engine.digests import digest
-from workbench.engine.known import Known, Source, Span
-from workbench.engine.likeness import likeness
+from workbench.engine.position_index import Known, Source, Span
 from workbench.systems.ds389 import SYSTEM
 
 ROOT = Path(__file__).parent.parent
@@ -84,8 +84,8 @@ def by_digests(case: Case) -> Callable[[], Found]:
 
 def by_spark(case: Case) -> Callable[[], Found]:
     """The workbench, every position compared by Spark; the session is there already."""
-    from workbench.engine.lacking import Question, lacking
     from workbench.engine.session import spark_session
+    from workbench.engine.spark_missing import Question, lacking
 
     spark = spark_session("local[*]")
 
@@ -99,11 +99,11 @@ def by_spark(case: Case) -> Callable[[], Found]:
 
 def by_diagnosis(case: Case) -> Callable[[], Found]:
     """The workbench, all that `diagnose` does once the case is open: what each lost change did, twins, causes, findings."""
-    from workbench.diagnosing.causes import name_causes
-    from workbench.diagnosing.detectors import detected
-    from workbench.diagnosing.diagnosis import logs_of, pair_matrix
-    from workbench.diagnosing.situation import Situation
-    from workbench.diagnosing.verdicts import verdicts
+    from workbench.diagnosis.case_diagnosis import logs_of, pair_matrix
+    from workbench.diagnosis.causes import name_causes
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detectors import detected
+    from workbench.diagnosis.verdicts import verdicts
 
     def ask() -> Found:
         shown = up_to_date(case)
@@ -272,14 +272,16 @@ def shares_of_a_load(folder: Path, records: int) -> dict[str, float]:
         return do
 
     with (
-        patch.object(parts, "digest", timed("digests", digest)),
-        patch.object(parts, "likeness", timed("twins", likeness)),
+        patch.object(partition_writer, "digest", timed("digests", digest)),
+        patch.object(partition_writer, "likeness", timed("twins", likeness)),
     ):
         evidence.mkdir(parents=True)
         try:
             began = time.process_time()
-            shares = parts.shares_of(0, path, model.Source(path.name, "now", "s1", SUFFIX), "ds389.changelog-ldif")
-            for _ in parts.read_shares(shares, evidence):
+            shares = partition_writer.shares_of(
+                0, path, model.Source(path.name, "now", "s1", SUFFIX), "ds389.changelog-ldif"
+            )
+            for _ in partition_writer.read_shares(shares, evidence):
                 pass
             whole = time.process_time() - began
         finally:

@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from benchmarks.mesh_data import SERVERS, SUFFIX, made, positions
 from workbench import Case
-from workbench.collected.inputs import Input
-from workbench.diagnosing.diagnosis import counted_logs, logs_of, pair_matrix
+from workbench.diagnosis.case_diagnosis import counted_logs, logs_of, pair_matrix
 from workbench.engine.session import spark_session
-from workbench.fleet.topology import VECTOR, Replica, Topology
+from workbench.intake.inputs import Input
 from workbench.rules.vectors import Span
 from workbench.systems.ds389 import SYSTEM
+from workbench.topology.topology import VECTOR, Replica, Topology
 
 ROOT = Path(__file__).parent.parent
 DUCKDB = "DuckDB, one query"

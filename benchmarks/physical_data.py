@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from workbench.engine.parts import write_part
+from workbench.engine.partition_writer import write_part
 from workbench.model import Source
 from workbench.rules.physical_log import FORM
 from workbench.tables import COLUMNS, TIME, Numbers

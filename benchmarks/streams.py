@@ -195,7 +195,7 @@ def workbench(folder: Path, spark: SparkSession) -> tuple[int, float]:
 def by_step(log: Path) -> dict[str, float]:
     """Seconds of processor time, in this process: the plain reader; reading and writing segments; putting them together."""
     from workbench.engine.assembling import assemble
-    from workbench.engine.parts import read_shares, shares_of
+    from workbench.engine.partition_writer import read_shares, shares_of
     from workbench.model import Source
 
     source, found = Source(log.name, "snapshot", "primary"), {}

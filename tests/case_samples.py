@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from workbench import Case
-from workbench.boundary import strict_yaml
+from workbench.safety import strict_yaml
 
 INCIDENT = Path(__file__).parent / "incidents" / "missed_behind_equal_vectors"
 

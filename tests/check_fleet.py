@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from test_notices import Hook, listening
 from test_runs import FACTS, STAND_IN
 
-from workbench.cases.case import LAYOUT
+from workbench.case.case import LAYOUT
 from workbench.cli import main
 from workbench.runs import running
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from said_counts import shown_before
 
-from workbench.repairs.plans import Plan
+from workbench.repair.plan_types import Plan
 
 Row = Mapping[str, Any]
 Place = tuple[int, int]

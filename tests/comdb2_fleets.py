@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tier_files import Made, written
 
-from workbench.cases.case import Case
+from workbench.case.case import Case
 
 SOURCE = "S"
 HEALTHY, FROZEN, STOPPED, PENDING, RETIRED, CUT = "healthy", "frozen", "stopped", "pending", "retired", "cut"

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from comdb2_samples import BOXES, CLASSIC, DIGEST, RECORD, TABS, printed
 from tier_files import NOW, Made, written
 
-from workbench.cases.case import Case
+from workbench.case.case import Case
 
 HEAD, FIRST = 12, 28
 COMMIT, CHECKPOINT, PLAIN = 2151, 2011, 3041

@@ -26,7 +26,7 @@ from comdb2_log_fleets import (
 )
 from said_counts import shown_before
 
-from workbench.repairs.plans import Plan
+from workbench.repair.plan_types import Plan
 
 Found = Mapping[str, Any]
 Row = Mapping[str, Any]

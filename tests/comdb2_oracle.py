@@ -14,7 +14,7 @@ from typing import Any
 from comdb2_fleets import CUT, FROZEN, HEALTHY, KEEPALIVE, PENDING, RETIRED, SOURCE, STOPPED, Tree
 from said_counts import shown_before
 
-from workbench.repairs.plans import Plan
+from workbench.repair.plan_types import Plan
 
 Found = Mapping[str, Any]
 FANOUT, STRICT_AGE = 2, 600

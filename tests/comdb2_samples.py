@@ -10,7 +10,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import Any
 
-from workbench.collected.files import CarefulReader
+from workbench.intake.files import CarefulReader
 from workbench.model import Format, Parsed, Piece, Source
 from workbench.systems import format_with
 

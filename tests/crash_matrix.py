@@ -14,10 +14,10 @@ import pytest
 from workbench import journal
 from workbench.journal import Journal
 from workbench.model import Problem
-from workbench.repairs import repairing
-from workbench.repairs.plans import Plan, Step, Vectors
-from workbench.repairs.repairing import Site
-from workbench.repairs.standing import FINISHED, HALF_DONE, state_of
+from workbench.repair import plan_executor
+from workbench.repair.plan_executor import Site
+from workbench.repair.plan_progress import FINISHED, HALF_DONE, state_of
+from workbench.repair.plan_types import Plan, Step, Vectors
 
 Fault = tuple[int, str]
 """Which moment of a run, counted from 0, and what happens there."""
@@ -130,11 +130,11 @@ def run(
     resume = state_of(folder, plan_id).state == HALF_DONE
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Journal, "_write", writing(moments))
-        patch.setattr(repairing.time, "sleep", lambda seconds: None)
+        patch.setattr(plan_executor.time, "sleep", lambda seconds: None)
         patch.setattr(os, "fsync", lambda descriptor: None)  # no machine ends here
         patch.setattr(journal, "_names_to_disk", lambda folder: None)
         try:
-            outcome = repairing.apply(plan, cut, folder, resume=resume)
+            outcome = plan_executor.apply(plan, cut, folder, resume=resume)
             assert fault or outcome.state == FINISHED, outcome
         except Killed:
             pass

@@ -9,10 +9,10 @@ from typing import Any
 
 from mesh_samples import case_of
 
-from workbench.boundary import to_yaml
-from workbench.diagnosing.codes import codes_of
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.output_keys import undocumented
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.codes import codes_of
+from workbench.diagnosis.output_keys import undocumented
+from workbench.safety import to_yaml
 from workbench.systems import system_named
 
 Finding = dict[str, Any]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import drizzle_samples as wire
 
-from workbench.cases.case import Case
+from workbench.case.case import Case
 
 Row = tuple[str, str]
 """Table and key."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from drizzle_fleets import COMMITTED, CRASHED, TAKEN_BACK, Fleet, played
 
-from workbench.repairs.plans import Plan
+from workbench.repair.plan_types import Plan
 
 Found = Mapping[str, Any]
 RESTS = ("MISSED_CHANGE", "PENDING_CHANGES", "STRANDED_CHANGE")

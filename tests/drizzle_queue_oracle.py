@@ -12,7 +12,7 @@ from typing import Any
 
 from drizzle_queues import MASTER, Queues, Slave, run_on
 
-from workbench.repairs.plans import Plan
+from workbench.repair.plan_types import Plan
 
 Found = Mapping[str, Any]
 APPLIER, IO = "applier", "io"

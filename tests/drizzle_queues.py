@@ -18,7 +18,7 @@ from pathlib import Path
 import drizzle_samples as wire
 from drizzle_fleets import COMMITTED, TAKEN_BACK, Made, worked
 
-from workbench.cases.case import Case
+from workbench.case.case import Case
 from workbench.systems.drizzle.formats.messages_pb2 import Transaction
 
 MASTER = "m"

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from workbench.collected.files import pieces
+from workbench.intake.files import pieces
 from workbench.model import Parsed, Piece, Reject, Source
 from workbench.systems import format_with
 from workbench.systems.drizzle.formats import messages_pb2 as messages

@@ -28,10 +28,10 @@ from memory_servers import (
     switch,
 )
 
-from workbench.diagnosing.closed_ways import LinkedPairs
-from workbench.diagnosing.verdict_rows import Verdicts
-from workbench.repairs.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
-from workbench.rules.sending import SEND
+from workbench.diagnosis.closed_ways import LinkedPairs
+from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.repair.plan_types import DEAD, HIDDEN, Draft, Need, Plan, Step
+from workbench.rules.send_session import SEND
 from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
 from workbench.systems.ds389.repairs import data, filling
 from workbench.systems.ds389.repairs.data import Recreate, Rewrite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from workbench.boundary import to_yaml
+from workbench.safety import to_yaml
 
 MARKUP = [
     "<script>window.hit=1</script>",

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from workbench import Case
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
 
 FOLDER = Path(__file__).parent / "incidents"
 LOST = "missed_behind_equal_vectors"

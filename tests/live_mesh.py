@@ -43,7 +43,7 @@ from live_installed import (
 )
 
 from workbench.cli import main
-from workbench.repairs.reaching import PASSWORD
+from workbench.repair.server_access import PASSWORD
 
 
 def asked(*words: object, **environment: str) -> Result:

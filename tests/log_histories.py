@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from workbench.engine.digests import digest
 from workbench.engine.logs import StoredLog
-from workbench.engine.parts import write_part
+from workbench.engine.partition_writer import write_part
 from workbench.model import Source
-from workbench.rules.sending import DELIVERED, Design, Log, Plan, SortedLog, plan, replay
+from workbench.rules.send_session import DELIVERED, Design, Log, Plan, SortedLog, plan, replay
 from workbench.rules.vectors import Span, Vector
 from workbench.systems.ds389 import SYSTEM
 from workbench.systems.ds389.rules.sending import Sending

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from workbench.collected.files import CarefulReader
+from workbench.intake.files import CarefulReader
 from workbench.model import Format, Parsed, Piece, Source, merge_facts
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 from workbench.systems.ds389.formats.audit_log import AUDIT_LOG

@@ -17,10 +17,10 @@ from typing import Any
 from crash_matrix import Killed
 from ldap3.core.exceptions import LDAPSocketReceiveError
 
-from workbench.collected.collecting import Access, Address
+from workbench.intake.collection import Access, Address
 from workbench.model import Problem
-from workbench.repairs.plans import Plan
-from workbench.systems.ds389.live import hands
+from workbench.repair.plan_types import Plan
+from workbench.systems.ds389.live import step_executors
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.site import DirectorySite
@@ -88,7 +88,7 @@ class Change:
     values: Values = field(default_factory=dict)
 
 
-hands.Initialise.WATCHED = 0.0  # nothing happens here but by a connection
+step_executors.Initialise.WATCHED = 0.0  # nothing happens here but by a connection
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 import slow_mending
 from slow_mending import World, fresh, random_world, unlike
 
-from workbench.rules.sending import SortedLog
+from workbench.rules.send_session import SortedLog
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.sending import ONCE, Sending
 

@@ -15,7 +15,7 @@ import planning_samples as made
 from planning_samples import Files
 
 from workbench import Case
-from workbench.diagnosing.diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import situation_of
 
 HERE = Path(__file__).parent / "incidents"
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench.repairs.plans import Plan, Step, Vectors
-from workbench.repairs.repairing import EndedBadly
+from workbench.repair.plan_executor import EndedBadly
+from workbench.repair.plan_types import Plan, Step, Vectors
 
 SUFFIX = "dc=x"
 ORIGINS = {"a": "1", "b": "2", "c": "3"}

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.repairs.plans import Plan
+from workbench.repair.plan_types import Plan
 
 Row = Mapping[str, Any]
 NUMBER = r"(\d[\d,]*)"

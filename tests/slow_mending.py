@@ -1,7 +1,7 @@
 """What a repair does to servers, change by change: every server a set of changes, a whole log and a vector.
 
 Nothing is grouped and nothing is left out, so it is slow and plain. Only what one session sends is asked of the machine that
-is proven elsewhere (`workbench.rules.sending.replay`).
+is proven elsewhere (`workbench.rules.send_session.replay`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from mesh_samples import csn
 
-from workbench.rules.sending import SortedLog, replay
+from workbench.rules.send_session import SortedLog, replay
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.sending import ONCE, Sending

@@ -121,7 +121,7 @@ def load(spark: Any, case: str, folders: list[str]) -> None:
 def missed(spark: Any, case: str) -> tuple[str, list[str]]:
     """What the diagnosis of a case rests on, and the changes that it finds missing."""
     from workbench import Case
-    from workbench.diagnosing.diagnosis import diagnose
+    from workbench.diagnosis.case_diagnosis import diagnose
 
     found = diagnose(Case.open(case), spark=spark)
     return found["run"]["evidence"], [row["position"] for row in found["missing"]]
@@ -130,8 +130,8 @@ def missed(spark: Any, case: str) -> tuple[str, list[str]]:
 def pairs(spark: Any, case: str) -> list[dict[str, Any]]:
     """The pair matrix of a case, every position counted."""
     from workbench import Case
-    from workbench.diagnosing.diagnosis import counted_logs, logs_of, pair_matrix
-    from workbench.fleet.topology import topology
+    from workbench.diagnosis.case_diagnosis import counted_logs, logs_of, pair_matrix
+    from workbench.topology.topology import topology
 
     opened = Case.open(case)
     shown = topology(opened)

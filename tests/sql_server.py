@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pymysql
 
-from workbench.collected.collecting import Access, Address
+from workbench.intake.collection import Access, Address
 from workbench.systems.drizzle.live.connection import Server, connected
 
 PROGRAMS = ("mariadbd", "mariadb-install-db", "mariadb")

@@ -13,8 +13,8 @@ from tempfile import mkdtemp
 
 from stream_histories import Sent, Source
 
-from workbench.cases.case import Case
-from workbench.diagnosing.incident import Incident
+from workbench.case.case import Case
+from workbench.diagnosis.incident import Incident
 from workbench.rules.segments import Message, Piece
 from workbench.systems.drizzle.formats import messages_pb2 as wire
 

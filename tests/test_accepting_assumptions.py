@@ -13,11 +13,11 @@ import pytest
 from test_stream_sources import INCIDENTS, case_of
 
 from workbench.cli.repair import accept
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.model import Problem
-from workbench.repairs.bundles import write_bundle
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import NAME, as_json, read_plan, to_accept
+from workbench.repair.bundles import write_bundle
+from workbench.repair.plan_types import NAME, as_json, read_plan, to_accept
+from workbench.repair.planner import plan
 from workbench.rules.assumptions import SOURCE_BY_START, SOURCE_NAMED
 
 BY_ITS_START = INCIDENTS["only one log has the start of that server"]

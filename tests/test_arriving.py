@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from mesh_samples import SUFFIX
 
-from workbench.diagnosing.arriving import held_up, mark_arrival
-from workbench.diagnosing.behind_links import alone_without_log
+from workbench.diagnosis.behind_links import alone_without_log
+from workbench.diagnosis.relayed_changes import held_up, mark_arrival
 from workbench.rules.verdicts import TOTAL
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import CANARY, HASHES
 
-from workbench.boundary import Secrets, excerpt, printable, strict_yaml
 from workbench.model import REMOVED, Problem
+from workbench.safety import Secrets, excerpt, printable, strict_yaml
 from workbench.systems.comdb2.secrets import SECRETS as COMDB2
 from workbench.systems.comdb2.secrets import harmless
 from workbench.systems.ds389.secrets import SECRETS

@@ -28,9 +28,9 @@ from view_samples import LAGS, LOST, all_views, states
 from benchmarks.changelog_data import generate
 from widgets.view import script, style
 from workbench import Case
-from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.matrix_text import OUTCOMES
-from workbench.rules.sending import DELIVERED, Bound, Session, SortedLog, replay
+from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.pair_matrix_text import OUTCOMES
+from workbench.rules.send_session import DELIVERED, Bound, Session, SortedLog, replay
 from workbench.systems.ds389.rules.sending import Sending
 
 pytestmark = [pytest.mark.browser]

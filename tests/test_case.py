@@ -21,10 +21,10 @@ from spark_application import Application
 from strategies import CANARY
 
 from workbench import Case, Problem
-from workbench.cases.case import LAYOUT
-from workbench.collected.files import inspect_file
-from workbench.engine import evidence, parts
-from workbench.engine.likeness import likeness
+from workbench.case.case import LAYOUT
+from workbench.engine import evidence, partition_writer
+from workbench.engine.change_fingerprints import likeness
+from workbench.intake.files import inspect_file
 from workbench.journal import owned
 from workbench.systems.ds389.csn import order_key
 from workbench.systems.ds389.rules.proving import PROVING
@@ -111,9 +111,9 @@ def test_any_split_gives_the_same_tables(
     for path in SNAPSHOTS[1].iterdir():
         data = path.read_bytes()
         (plain / path.name.removesuffix(".gz")).write_bytes(gzip.decompress(data) if path.suffix == ".gz" else data)
-    monkeypatch.setattr(parts, "RANGE", range_size)
+    monkeypatch.setattr(partition_writer, "RANGE", range_size)
     monkeypatch.setattr(evidence, "_FEWEST_TASKS", tasks)
-    monkeypatch.setattr(parts, "ROWS_PER_PART", per_part)
+    monkeypatch.setattr(partition_writer, "ROWS_PER_PART", per_part)
     split = Case.create(tmp_path / "split")
     split.load([plain], spark)
     monkeypatch.undo()
@@ -159,9 +159,9 @@ def test_a_reader_never_sees_a_half_published_case(spark, tmp_path: Path, monkey
 
 def test_a_task_that_runs_twice_leaves_one_copy(tmp_path: Path) -> None:
     path = SNAPSHOTS[0] / "s1.changelog.ldif.gz"
-    source = parts.Source(path.name, "1-before", "s1")
-    share = parts.Share(0, str(path), source, "ds389.changelog-ldif")
-    first, second = (list(parts.read_shares([share], tmp_path)) for _ in range(2))
+    source = partition_writer.Source(path.name, "1-before", "s1")
+    share = partition_writer.Share(0, str(path), source, "ds389.changelog-ldif")
+    first, second = (list(partition_writer.read_shares([share], tmp_path)) for _ in range(2))
     names = [{part["name"] for part in result[0]["parts"]} for result in (first, second)]
     assert names[0].isdisjoint(names[1])
     count = gzip.decompress(path.read_bytes()).count(b"changetype: ")
@@ -279,7 +279,7 @@ def test_a_case_of_thousands_of_files_opens_again(tmp_path: Path) -> None:
     case = Case.create(tmp_path / "case")
     folder = tmp_path / "now"
     folder.mkdir()
-    from workbench.collected.inputs import identify
+    from workbench.intake.inputs import identify
 
     (folder / "s1.changelog.ldif").write_text(
         "changetype: delete\ncsn: 6b005c13000000010000\nnsuniqueid: 1\ndn: cn=x\n\n"
@@ -299,7 +299,7 @@ def test_tasks_that_outlive_a_failed_load_change_nothing(first: bool, spark, tmp
     alive = tmp_path / "alive"
 
     def one_fails_the_others_go_on(shares, staging):
-        source = parts.Source("f", "s", "s1")
+        source = partition_writer.Source("f", "s", "s1")
         if any("s1.changelog" in share.path for share in shares):
             while not alive.exists():
                 time.sleep(0.05)
@@ -307,7 +307,7 @@ def test_tasks_that_outlive_a_failed_load_change_nothing(first: bool, spark, tmp
         for _ in range(1000):  # longer than Spark lets it live
             with alive.open("a") as file:
                 file.write("x")
-            parts.write_part(staging, "rejects", [{"offset": 0, "reason": "late"}], source)
+            partition_writer.write_part(staging, "rejects", [{"offset": 0, "reason": "late"}], source)
             time.sleep(0.01)
         yield {}
 

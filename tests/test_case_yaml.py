@@ -8,11 +8,11 @@ from pathlib import Path
 from case_samples import SNAPSHOTS, about
 
 from workbench import Case
-from workbench.boundary import strict_yaml
-from workbench.cases.case_yaml import renewed
-from workbench.cases.case_yaml import told as case_told
-from workbench.collected import inputs
-from workbench.collected.inputs import Input
+from workbench.case.case_yaml import renewed
+from workbench.case.case_yaml import told as case_told
+from workbench.intake import inputs
+from workbench.intake.inputs import Input
+from workbench.safety import strict_yaml
 
 
 def test_case_yaml_tells_what_the_evidence_says(case: Case) -> None:

@@ -18,15 +18,15 @@ from link_samples import FINE, NO_CONNECTION, REFUSED_LOGIN, Files, mesh, not_co
 from mesh_samples import case_of
 from test_report import shown_in
 
-from workbench.collected.files import inspect_file
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.incident import Incident
+from workbench.intake.files import inspect_file
 from workbench.model import Parsed, Piece, Source
-from workbench.report.making import pseudonyms_of, redacted_report
+from workbench.report.export import case_export
 from workbench.report.markdown import markdown
-from workbench.report.packing import case_export
 from workbench.report.page import page
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report
 from workbench.systems.ds389.formats.certificates import CERTIFICATES
 from workbench.systems.ds389.live import certificates as live
 from workbench.systems.ds389.live.instances import Instance

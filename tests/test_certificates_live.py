@@ -16,7 +16,7 @@ from live_certificates import encrypt, install, switch_on, trust
 from live_installed import absent, until
 from live_mesh import Mesh, person
 
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.diagnosis_text import headline
 
 pytestmark = pytest.mark.live
 STATUS = "nsds5replicaLastUpdateStatus"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import CANARY, DUMMY, HASHES, HEADER, folded, ldif_line, records
 
-from workbench.collected.files import inspect_file, pieces
+from workbench.intake.files import inspect_file, pieces
 from workbench.model import Parsed, Piece, Reject, Source, merge_facts
 from workbench.systems.ds389.formats import changelog as exact
 from workbench.systems.ds389.formats import changelog_fast as fast

@@ -21,11 +21,11 @@ from test_orders import HOSTILE_NAMES, PATH_SHAPES
 from test_runs import FACTS, STAND_IN
 
 from workbench import journal
-from workbench.boundary import to_yaml
-from workbench.cases.case import LAYOUT
+from workbench.case.case import LAYOUT
 from workbench.journal import owned
-from workbench.runs import checking, running
+from workbench.runs import regression_check, running
 from workbench.runs.running import runs_in
+from workbench.safety import to_yaml
 
 
 @pytest.fixture
@@ -425,7 +425,7 @@ def test_an_error_that_nobody_expected_is_no_finding(fleet: Path, monkeypatch: p
     def broken(*_: object) -> None:
         raise KeyError("hunter2")
 
-    monkeypatch.setattr(checking, "checked", broken)
+    monkeypatch.setattr(regression_check, "checked", broken)
     made = said("check", fleet)
     assert made.exit_code == 2
     assert "an error that nobody expected (KeyError" in made.stderr

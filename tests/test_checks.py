@@ -16,11 +16,11 @@ from mesh_samples import changelog, csn, write
 from report_samples import loaded, three
 
 from workbench import Case
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.incident import Incident
+from workbench.runs.baseline_check import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check, check_all, oldest_evidence
 from workbench.runs.case_facts import CUT, NOT_WHOLE
-from workbench.runs.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check, check_all, oldest_evidence
-from workbench.runs.comparing import Acknowledged, Terms, judged, too_old
+from workbench.runs.fact_diff import Acknowledged, Terms, judged, too_old
 from workbench.runs.facts import Finished, are_facts, facts_of, facts_of_checks
 
 TODAY = date(2026, 11, 22)

@@ -12,8 +12,8 @@ from link_samples import NO_CONNECTION, not_connected
 from link_samples import mesh as failing_mesh
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
 
 
 def equal_servers() -> dict[str, str]:

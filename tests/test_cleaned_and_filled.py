@@ -12,11 +12,11 @@ from mesh_samples import agreement, case_of, changelog, claims, csn, elements, r
 from test_cleaned_away import DROPS, told
 
 from workbench import diagnose
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.cleaned_away import CLEANED_HERE
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import models_of, plan
-from workbench.rules.mending import Model, initialise
+from workbench.diagnosis.change_explanation import story
+from workbench.diagnosis.cleaned_origins import CLEANED_HERE
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import models_of, plan
+from workbench.rules.repair_model import Model, initialise
 from workbench.rules.vectors import last
 
 HAD, FIRST, LAST = csn(3, 9), csn(30, 9), csn(40, 9)

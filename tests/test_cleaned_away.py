@@ -12,10 +12,10 @@ from entry_samples import answered, entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
-from workbench.diagnosing.diagnosis import logs_of
-from workbench.diagnosing.verdicts import verdicts_on
-from workbench.fleet.topology import topology
+from workbench.diagnosis.case_diagnosis import logs_of
+from workbench.diagnosis.verdicts import verdicts_on
 from workbench.systems.ds389.rules.cleaning import behind_hubs
+from workbench.topology.topology import topology
 
 HAD, NOT_NAMED = csn(3, 9), csn(4, 9)
 

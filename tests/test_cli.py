@@ -141,7 +141,7 @@ def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, monkeypa
     def full(*about: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("workbench.report.making.keep", full)
+    monkeypatch.setattr("workbench.report.report_pipeline.keep", full)
     again = run("demo", "--case", tmp_path / "case")
     assert again.exit_code == 0
     assert "known already" in again.stderr

@@ -10,10 +10,10 @@ from detector_samples import plain_line, read_at, status, with_status
 from entry_samples import answered, entry, export, logged, mesh
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 
 Files = dict[str, Any]
 """Name of a collected file -> what stands in it."""

@@ -21,14 +21,14 @@ from leaks import leaks
 from live_installed import ROOT_DN
 from live_mesh import asked
 
-from workbench.boundary import strict_yaml
 from workbench.cli import collect as cli_collect
 from workbench.cli.collect import _moment
-from workbench.collected.collecting import Access, Gathered, Survey, Wanted, collect
-from workbench.collected.inputs import look_into, named_in
-from workbench.collected.room import Limits
+from workbench.intake.collection import Access, Gathered, Survey, Wanted, collect
+from workbench.intake.disk_room import Limits
+from workbench.intake.inputs import look_into, named_in
 from workbench.model import REMOVED, Piece, Problem, Source
-from workbench.repairs.reaching import PASSWORD
+from workbench.repair.server_access import PASSWORD
+from workbench.safety import strict_yaml
 from workbench.systems import systems
 from workbench.systems.ds389.formats.changelog import read_exactly
 from workbench.systems.ds389.live import instances, scrubbed, servers

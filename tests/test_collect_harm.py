@@ -18,23 +18,23 @@ from leaks import leaks
 from live_mesh import asked
 from test_collect import DSE, HASH, Acted, configured
 
-from workbench.boundary import LONGEST_YAML, strict_yaml
 from workbench.cli.collect import _size
-from workbench.collected import collecting, in_flight, room
-from workbench.collected.collecting import Access, Address, Gathered, Wanted, collect
-from workbench.collected.in_flight import FlightJournal, state_folder
-from workbench.collected.inputs import look_into, named_in
-from workbench.collected.room import GIB, Limits, reserve_of
+from workbench.intake import collection, disk_room, in_flight
+from workbench.intake.collection import Access, Address, Gathered, Wanted, collect
+from workbench.intake.disk_room import GIB, Limits, reserve_of
+from workbench.intake.in_flight import FlightJournal, state_folder
+from workbench.intake.inputs import look_into, named_in
 from workbench.model import REMOVED, Piece, Problem, Source
+from workbench.safety import LONGEST_YAML, strict_yaml
 from workbench.systems.ds389.formats.dbscan import read_dbscan
 from workbench.systems.ds389.live import dumping, instances, scrubbed
 from workbench.systems.ds389.live.connection import Place
 from workbench.systems.ds389.live.database import CHANGELOG, ENTRIES, Database
-from workbench.systems.ds389.live.hands import HANDS
 from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.pipes import PIPE
 from workbench.systems.ds389.live.reached import Reached, server_at
 from workbench.systems.ds389.live.servers import DirectoryServers
+from workbench.systems.ds389.live.step_executors import HANDS
 from workbench.systems.ds389.live.undo import FILE, LEVEL, TASK
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -49,7 +49,7 @@ def disk(monkeypatch: pytest.MonkeyPatch, total: int, *free: int) -> None:
     """A disk of which less and less is free, one look after the other."""
     left = list(free)
     monkeypatch.setattr(
-        room.os,
+        disk_room.os,
         "statvfs",
         lambda folder: Space(total // 4096, 4096, (left.pop(0) if len(left) > 1 else left[0]) // 4096),
     )
@@ -167,7 +167,7 @@ class Timed(Acted):
 
 def test_the_moment_before_each_file_was_read_is_in_case_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
-    monkeypatch.setattr(collecting, "now", lambda: datetime(2026, 1, 31, 12, 0, next(ticks), 1000, UTC))
+    monkeypatch.setattr(collection, "now", lambda: datetime(2026, 1, 31, 12, 0, next(ticks), 1000, UTC))
     collect(Timed({"s1": 2}), "any", tmp_path / "now", Wanted())
     (one,) = strict_yaml((tmp_path / "now" / "case.yaml").read_text(), "case.yaml")["collected"]
     assert (one["from"], one["until"]) == ("2026-01-31T12:00:00.001+00:00", "2026-01-31T12:00:02.001+00:00")
@@ -335,7 +335,7 @@ def test_state_is_private_and_below_the_home_without_xdg(tmp_path: Path, monkeyp
 
 def test_the_page_names_every_step_every_thing_in_flight_and_every_setting_that_is_written() -> None:
     page = (ROOT / "docs" / "server-access.md").read_text(encoding="utf-8")
-    kinds = {LEVEL, TASK, FILE, PIPE, collecting._FOLDER}
+    kinds = {LEVEL, TASK, FILE, PIPE, collection._FOLDER}
     assert {name for name in [*HANDS, *kinds] if f"\n| `{name}` |" not in page} == set()
     live = ROOT / "workbench" / "systems" / "ds389" / "live"
     source = "".join(file.read_text(encoding="utf-8") for file in live.glob("*.py"))

@@ -21,12 +21,12 @@ from live_installed import SUFFIX, until
 from live_lone import KINDS, REPLICA, Lone, lone
 from live_mesh import asked
 
-from workbench.boundary import strict_yaml
-from workbench.collected.collecting import Access, Address
-from workbench.collected.files import inspect_file
-from workbench.collected.in_flight import FlightJournal
-from workbench.collected.room import Limits
+from workbench.intake.collection import Access, Address
+from workbench.intake.disk_room import Limits
+from workbench.intake.files import inspect_file
+from workbench.intake.in_flight import FlightJournal
 from workbench.model import Problem
+from workbench.safety import strict_yaml
 from workbench.systems.ds389.live import database
 from workbench.systems.ds389.live.connection import connected
 from workbench.systems.ds389.live.exports import Exporter

@@ -13,8 +13,8 @@ import pytest
 from conftest import ROOT
 from test_collect import Acted
 
-from workbench.collected.collecting import Access, Address, Wanted, collect
-from workbench.collected.in_flight import FlightJournal
+from workbench.intake.collection import Access, Address, Wanted, collect
+from workbench.intake.in_flight import FlightJournal
 from workbench.model import Problem
 from workbench.systems.ds389.live.servers import DirectoryServers
 
@@ -55,7 +55,7 @@ def killed(code: str) -> None:
 
 
 NOTING = """
-from workbench.collected.in_flight import FlightJournal
+from workbench.intake.in_flight import FlightJournal
 journal = FlightJournal()
 first = journal.note("folder", "/one")
 journal.note("level", "s1", before="1", during="2")
@@ -162,8 +162,8 @@ def test_without_a_journal_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.
 def test_the_half_made_folder_of_a_killed_run_goes_with_the_next(tmp_path: Path, state: Path) -> None:
     killed(f"""
     from pathlib import Path
-    from workbench.collected.collecting import _appearing
-    from workbench.collected.room import Limits
+    from workbench.intake.collection import _appearing
+    from workbench.intake.disk_room import Limits
     made = _appearing(Path({str(tmp_path / "now")!r}), Limits(0))
     (made.__enter__() / "s1.changelog.ldif").write_text("half")
     """)

@@ -16,12 +16,12 @@ from live_installed import MANAGER_PASSWORD, REPLICA, ROOT_DN, ROOT_PASSWORD, SU
 from live_mesh import Mesh, asked, person
 
 from workbench import Case, diagnose
-from workbench.boundary import strict_yaml
 from workbench.cli import main
-from workbench.collected.collecting import Access, Address, Wanted, collect
-from workbench.collected.files import inspect_file
+from workbench.intake.collection import Access, Address, Wanted, collect
+from workbench.intake.files import inspect_file
 from workbench.model import REMOVED, Problem
-from workbench.repairs.reaching import PASSWORD
+from workbench.repair.server_access import PASSWORD
+from workbench.safety import strict_yaml
 from workbench.systems.ds389.live import reached, servers
 
 pytestmark = pytest.mark.live

@@ -18,9 +18,9 @@ import pytest
 from conftest import ROOT
 from live_installed import until
 
-from workbench.collected import in_flight
-from workbench.collected.collecting import Access
-from workbench.collected.in_flight import FlightJournal
+from workbench.intake import in_flight
+from workbench.intake.collection import Access
+from workbench.intake.in_flight import FlightJournal
 from workbench.model import Problem
 from workbench.systems.ds389.live import exports, pipes
 from workbench.systems.ds389.live.connection import NoAnswer, Place
@@ -118,7 +118,7 @@ def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: 
     script = f"""
     import os
     from pathlib import Path
-    from workbench.collected.in_flight import FlightJournal
+    from workbench.intake.in_flight import FlightJournal
     from workbench.systems.ds389.live.pipes import pipe_at
     owner = (os.geteuid(), os.getegid())
     seconds = {3 if when == "never opened" else 60}

@@ -9,7 +9,7 @@ from test_comdb2_diagnosis import codes, diagnosed, node
 from tier_files import Made, written
 
 from workbench import Case
-from workbench.repairs.planning import plan
+from workbench.repair.planner import plan
 
 TOLD = {"physrep_source_dbname": "S", "physrep_source_host": "s1"}
 

@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 from comdb2_samples import TIERS
 from live_mesh import asked
 
-from workbench.boundary import strict_yaml
-from workbench.cases.case import Case
+from workbench.case.case import Case
 from workbench.cli import main
-from workbench.collected.collecting import Access, Address, Wanted
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.intake.collection import Access, Address, Wanted
 from workbench.model import Problem
+from workbench.safety import strict_yaml
 from workbench.systems.comdb2.live.asking import Place, place_named, place_of
 from workbench.systems.comdb2.live.servers import reach
 from workbench.systems.comdb2.sql import is_plain

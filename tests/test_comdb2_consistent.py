@@ -8,11 +8,11 @@ import pytest
 from comdb2_consistent import contradictions, snapshot
 from comdb2_samples import TIERS
 
-from workbench.cases.case import Case
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import diagnosis_text
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.case.case import Case
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import diagnosis_text
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 from workbench.systems import system_named
 
 FOLDERS = sorted(path for path in TIERS.iterdir() if (path / "meta").is_dir())

@@ -12,11 +12,11 @@ import pytest
 from comdb2_samples import SAMPLES, TIERS, sample
 from tier_files import Made, written
 
-from workbench.cases.case import Case
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import diagnosis_text
-from workbench.diagnosing.output_keys import undocumented
+from workbench.case.case import Case
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.change_explanation import story
+from workbench.diagnosis.diagnosis_text import diagnosis_text
+from workbench.diagnosis.output_keys import undocumented
 from workbench.model import Problem
 from workbench.systems import system_named
 

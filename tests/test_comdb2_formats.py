@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import Case
-from workbench.collected.files import inspect, server_of
+from workbench.intake.files import inspect, server_of
 from workbench.model import REMOVED, Problem
 from workbench.systems import system_named
 from workbench.systems.comdb2.formats.values import moment_of

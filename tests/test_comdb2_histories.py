@@ -11,7 +11,7 @@ from test_comdb2_diagnosis import diagnosed
 from tier_files import Made
 
 from workbench import Case
-from workbench.repairs.planning import plan
+from workbench.repair.planner import plan
 
 FORK = beside("S@s2", FORKED, dumps(WHOLE, WHOLE))
 

@@ -8,9 +8,9 @@ import pytest
 from comdb2_log_fleets import case_of, fleet
 from comdb2_log_oracle import contradictions
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import diagnosis_text, headline
+from workbench.repair.planner import plan
 from workbench.systems import system_named
 
 FEW, MANY = range(60), range(60, 600)

@@ -8,9 +8,9 @@ import pytest
 from comdb2_fleets import case_of, tree
 from comdb2_oracle import contradictions
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 
 FEW, MANY = range(40), range(40, 500)
 

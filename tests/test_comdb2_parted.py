@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from test_comdb2_diagnosis import R1, codes, diagnosed, dumps, lines_of
 
 from workbench import Case
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import Plan
+from workbench.repair.plan_text import plan_text
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import plan
 
 SOURCE, COPY = "shopdb@src1", R1
 

@@ -11,11 +11,11 @@ from tier_files import Made, written
 
 from workbench import Case, diagnose
 from workbench.model import Problem
-from workbench.repairs.bundles import write_bundle
-from workbench.repairs.case_plan import keep, rehearse
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import Plan
-from workbench.repairs.repairing import FINISHED
+from workbench.repair.bundles import write_bundle
+from workbench.repair.case_plan import keep, rehearse
+from workbench.repair.plan_executor import FINISHED
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import plan
 
 # Host: (state, age of its keepalive, from whom it pulls, first file, last LSN, whether it answers)
 NODES = {

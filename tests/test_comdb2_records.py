@@ -28,9 +28,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import Case
-from workbench.collected.files import inspect
-from workbench.engine import parts
-from workbench.engine.parts import read_shares, shares_of
+from workbench.engine import partition_writer
+from workbench.engine.partition_writer import read_shares, shares_of
+from workbench.intake.files import inspect
 from workbench.model import Parsed, Piece, Source, merge_facts
 from workbench.systems.comdb2.formats import records, records_fast
 from workbench.systems.comdb2.formats.gaps import Gaps
@@ -282,8 +282,8 @@ def test_a_dump_that_is_cut_anywhere_loses_its_last_record_at_most() -> None:
 def test_each_part_of_a_load_is_in_the_order_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = sample("shopdb.src1.digest.tsv").splitlines(keepends=True)
     random.Random(3).shuffle(lines)
-    monkeypatch.setattr(parts, "ROWS_PER_PART", 500)
-    monkeypatch.setattr(parts, "RANGE", 100_000)
+    monkeypatch.setattr(partition_writer, "ROWS_PER_PART", 500)
+    monkeypatch.setattr(partition_writer, "RANGE", 100_000)
     folder = tmp_path / "now"
     folder.mkdir()
     (folder / "shopdb.src1.digest.tsv").write_bytes(b"".join(lines))
@@ -308,7 +308,7 @@ def test_each_part_of_a_load_is_in_the_order_of_the_log(tmp_path: Path, monkeypa
 
 
 def test_spark_reads_what_one_process_reads(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "RANGE", 50_000)
+    monkeypatch.setattr(partition_writer, "RANGE", 50_000)
     folder = tmp_path / "now"
     folder.mkdir()
     lines = sample("shopdb.src1.digest.tsv").splitlines(keepends=True)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tier_models import sample_model, sample_view
 
 from workbench.model import Finding
-from workbench.repairs.plans import Draft, Need
-from workbench.rules.mending import Lack, achieved
-from workbench.rules.tier_mending import TierModel
+from workbench.repair.plan_types import Draft, Need
+from workbench.rules.repair_model import Lack, achieved
+from workbench.rules.tier_repair_model import TierModel
 from workbench.rules.tiers import Pull
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.repairs import REPAIRS

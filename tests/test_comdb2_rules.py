@@ -17,10 +17,10 @@ from rule_cases import disagreements
 from tier_rows import CALLS, NAMES, candidates, lowest_file, registries
 
 from workbench.model import Problem
-from workbench.rules import reconnecting
+from workbench.rules import reconnection
 from workbench.rules.candidates import Call
-from workbench.rules.holding import hung, log_holder, self_check
-from workbench.rules.registering import register
+from workbench.rules.log_retention import hung, log_holder, self_check
+from workbench.rules.registration import register
 from workbench.rules.tiers import ADRIFT, CIRCLE, NO_PULL, NO_ROW, Node, Pull, Registry, sources, tree
 from workbench.scenarios import answer, kinds
 from workbench.systems.comdb2.rules import HOLDING, V2023, V2026, VERSIONS
@@ -208,18 +208,18 @@ def test_ranges_overlap_when_some_place_is_in_both(a, b, c, d, most: int) -> Non
     every = [(file, place) for file in range(13) for place in (28, 100, 900)]
     meets = any(source_first <= lsn <= source_last and first <= lsn <= last for lsn in every)
     far = most > 0 and last[0] > source_last[0] + most
-    assert reconnecting.overlaps(source_first, source_last, first, last, most) == (meets and not far)
+    assert reconnection.overlaps(source_first, source_last, first, last, most) == (meets and not far)
 
 
 RECORDS = st.lists(
-    st.builds(reconnecting.Record, LSNS, st.sampled_from("xy"), st.booleans()), unique_by=lambda r: r.lsn
+    st.builds(reconnection.Record, LSNS, st.sampled_from("xy"), st.booleans()), unique_by=lambda r: r.lsn
 )
 
 
 @settings(max_examples=300)
 @given(RECORDS, RECORDS)
 def test_a_log_is_cut_behind_the_newest_commit_that_both_have(mine, theirs) -> None:
-    made = reconnecting.rewind(mine, theirs)
+    made = reconnection.rewind(mine, theirs)
     both = [a for a in mine for b in theirs if a.commits and (a.lsn, a.digest) == (b.lsn, b.digest)]
     if not both:
         assert made.match is None and made.why and not made.cut
@@ -229,12 +229,12 @@ def test_a_log_is_cut_behind_the_newest_commit_that_both_have(mine, theirs) -> N
 
 
 def test_a_log_that_is_a_beginning_of_the_sources_is_not_cut_by_newer_builds() -> None:
-    log = [reconnecting.Record((1, place), "x", commits=place == 28) for place in (28, 100, 200)]
-    assert len(reconnecting.rewind(log[:2], log).cut) == 1
-    assert reconnecting.rewind(log[:2], log, spares_prefix=True).cut == ()
+    log = [reconnection.Record((1, place), "x", commits=place == 28) for place in (28, 100, 200)]
+    assert len(reconnection.rewind(log[:2], log).cut) == 1
+    assert reconnection.rewind(log[:2], log, spares_prefix=True).cut == ()
     other = [*log[:1], replace(log[1], digest="y")]
-    assert len(reconnecting.rewind(other, log, spares_prefix=True).cut) == 1
-    assert len(reconnecting.rewind(log, log[:2], spares_prefix=True).cut) == 2
+    assert len(reconnection.rewind(other, log, spares_prefix=True).cut) == 1
+    assert len(reconnection.rewind(log, log[:2], spares_prefix=True).cut) == 2
 
 
 @pytest.mark.parametrize(

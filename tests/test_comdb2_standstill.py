@@ -11,7 +11,7 @@ from comdb2_incidents import FOLLOWS, SOURCE
 from test_comdb2_diagnosis import diagnosed
 from tier_files import NOW, Made, written
 
-from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
+from workbench.diagnosis.diagnosis_text import diagnosis_text, headline
 from workbench.systems import system_named
 
 STILL, WAITS = "replicate_from S @s1\n", "replicate_from S @s1\nreplicate_wait 7200\n"

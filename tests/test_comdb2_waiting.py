@@ -11,7 +11,7 @@ from test_comdb2_diagnosis import diagnosed, node
 from tier_files import Made, written
 
 from workbench import Case
-from workbench.repairs.planning import plan
+from workbench.repair.planner import plan
 
 FAR = Made("S@s1", at=(20, 900), first=15)
 CIRCLE = [Made("A@a1", at=(9, 900), source="B@b1"), Made("B@b1", at=(9, 900), source="A@a1", state=None)]

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from incident_samples import EVERY, LOST, case_of, incident_of
 
 from workbench import Case
-from workbench.diagnosing.diagnosis import LIMIT
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.case_diagnosis import LIMIT
+from workbench.diagnosis.incident import Incident
 from workbench.model import SEVERITIES, Problem
-from workbench.runs import checking
+from workbench.runs import regression_check
+from workbench.runs.baseline_check import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check_all, oldest_evidence
 from workbench.runs.case_facts import CUT, NOT_WHOLE
-from workbench.runs.checking import Demands, accept, baseline_of, checked, demands_of, last_runs, read_baseline
-from workbench.runs.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check_all, oldest_evidence
-from workbench.runs.comparing import (
+from workbench.runs.check_output import checked_json, checked_text
+from workbench.runs.fact_diff import (
     BETTER,
     CLEARED,
     NEW,
@@ -35,9 +35,9 @@ from workbench.runs.comparing import (
     too_old,
 )
 from workbench.runs.facts import are_facts, facts_of, facts_of_checks, finished
-from workbench.runs.orders import Order, Orders
+from workbench.runs.regression_check import Demands, accept, baseline_of, checked, demands_of, last_runs, read_baseline
+from workbench.runs.run_config import Order, Orders
 from workbench.runs.running import Run
-from workbench.runs.told import checked_json, checked_text
 
 TODAY = date(2026, 11, 22)
 NOW = datetime(2026, 11, 22, 6, tzinfo=UTC)
@@ -484,7 +484,7 @@ def test_a_run_that_did_not_take_place_is_no_pass(tmp_path: Path, monkeypatch: p
         ([replace(done, name="c/other")], "failed", "never been run"),
         ([replace(done, file="other.yaml")], "failed", "never been run"),
     ):
-        monkeypatch.setattr(checking, "runs_in", lambda folder, there=there: there)
+        monkeypatch.setattr(regression_check, "runs_in", lambda folder, there=there: there)
         (last,) = last_runs(asked, demands_of(asked), now)
         assert (last.outcome, why in last.why) == (outcome, True)
 
@@ -494,7 +494,7 @@ def test_a_run_is_held_against_those_before_it_by_their_number(tmp_path: Path, m
     clean = Run("c/20_overview", "20_overview", "done", facts=facts(), began="2099-01-01T00:00:00Z", number=1)
     bad = replace(clean, facts=facts(findings=[finding("A")], verdict=FINDINGS), began="2026-11-22T01:00:00Z", number=2)
     late = replace(clean, began="2026-11-22T02:00:00Z", number=3)
-    monkeypatch.setattr(checking, "runs_in", lambda folder: [clean, bad, late])
+    monkeypatch.setattr(regression_check, "runs_in", lambda folder: [clean, bad, late])
     (held,) = checked(asked, [bad], Demands(), {"runs": {}}, NOW)
     assert (held.outcome, held.was) == (FINDINGS, CLEAN)
     assert held.before is not None

@@ -21,16 +21,16 @@ from widgets import ConfirmPanel, JournalView, PlanView
 from widgets.confirm import NOTHING_WAS_CHANGED
 from workbench import Case
 from workbench.cli import main
-from workbench.diagnosing.incident import RECORD
+from workbench.diagnosis.incident import RECORD
 from workbench.journal import owned
 from workbench.model import Problem
-from workbench.repairs.case_plan import keep, plan_for
-from workbench.repairs.planning import models_of
-from workbench.repairs.plans import NAME, Plan, as_json, read_plan
-from workbench.repairs.reaching import PASSWORD, REPLICATION_PASSWORD, Reach
-from workbench.repairs.rehearsal import Rehearsal
-from workbench.repairs.repairing import FINISHED, apply
-from workbench.repairs.standing import JOURNAL, state_of
+from workbench.repair.case_plan import keep, plan_for
+from workbench.repair.plan_executor import FINISHED, apply
+from workbench.repair.plan_model import Rehearsal
+from workbench.repair.plan_progress import JOURNAL, state_of
+from workbench.repair.plan_types import NAME, Plan, as_json, read_plan
+from workbench.repair.planner import models_of
+from workbench.repair.server_access import PASSWORD, REPLICATION_PASSWORD, Reach
 
 URLS = [f"{name}=ldap://{name}.test:389" for name in ("s1", "s2", "s3", "c1")]
 SECRET = "correct horse battery"

@@ -17,9 +17,9 @@ from incident_samples import LOST, NAMES, ONE, OTHER, case_of, of_suffixes
 from raw_rows import Collected, read
 
 from workbench import Case, diagnose, plan, story
-from workbench.diagnosing.diagnosis_text import diagnosis_text
-from workbench.diagnosing.story_text import story_text
-from workbench.repairs.plan_text import plan_text
+from workbench.diagnosis.change_explanation_text import story_text
+from workbench.diagnosis.diagnosis_text import diagnosis_text
+from workbench.repair.plan_text import plan_text
 from workbench.systems import system_named
 
 Found = dict[str, Any]

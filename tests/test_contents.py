@@ -11,10 +11,10 @@ import pytest
 from entry_contents import ATTRIBUTES, History, history
 
 from workbench import Case, diagnose
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.contents import _apart
-from workbench.diagnosing.diagnosis import situation_of
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.change_explanation import story
+from workbench.diagnosis.contents import _apart
+from workbench.diagnosis.diagnosis_text import headline
 from workbench.engine.entries import unequal
 from workbench.rules.contents import ABSENT, DELETED, LIVE, Compared, Held, Lack, Unlike, compared
 from workbench.rules.verdicts import SAYS

@@ -11,9 +11,9 @@ from entry_samples import logged
 from link_samples import refused_change
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 from workbench.rules.spelling import parent_of, parts_of
 from workbench.systems.ds389.detectors import moves as reading
 from workbench.systems.ds389.rules.moves import Move, exclusive, move_of

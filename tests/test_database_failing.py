@@ -10,9 +10,9 @@ from detector_samples import of, stamp, zulu
 from entry_samples import answered, entry, mesh
 from mesh_samples import case_of, csn, pair_of_servers
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 
 _SERIOUS = "CRIT - dblayer_txn_commit_ext - Serious Error---Failed in dblayer_txn_commit, err=-12793 (Database operation error)"
 

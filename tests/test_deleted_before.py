@@ -13,7 +13,7 @@ from test_says_what_is_known import ANNA, changed_after_its_deletion
 from test_thrown_away import verdicts
 
 from workbench import diagnose
-from workbench.fleet.told import Evidence
+from workbench.topology.suffix_evidence import Evidence
 
 Files = dict[str, Any]
 

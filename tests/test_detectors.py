@@ -12,14 +12,14 @@ from detector_samples import BEGAN, agreement_line, findings, of, plain_line, st
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench import Case
-from workbench.diagnosing.codes import all_codes
-from workbench.diagnosing.detectors import DETECTORS, detected
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.situation import Situation
-from workbench.diagnosing.verdict_rows import Verdicts
-from workbench.fleet.topology import topology
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.codes import all_codes
+from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detectors import DETECTORS, detected
+from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import SEVERITIES, STAGES, Problem
 from workbench.systems import systems
+from workbench.topology.topology import topology
 
 Files = dict[str, Any]
 GREEN = "Replica acquired successfully: Incremental update succeeded"
@@ -264,7 +264,7 @@ def test_detectors_run_in_the_order_of_the_stages(tmp_path: Path, monkeypatch: p
         return lambda situation: ran.append(name) or ()
 
     monkeypatch.setattr(
-        "workbench.diagnosing.detectors.DETECTORS", {stage: (asked(stage),) for stage in reversed(STAGES)}
+        "workbench.diagnosis.detectors.DETECTORS", {stage: (asked(stage),) for stage in reversed(STAGES)}
     )
     list(detected(situation(case_of(tmp_path, equal_servers()))))
     assert ran == list(STAGES)

@@ -21,7 +21,7 @@ from conftest import need
 from mesh_samples import agreement, changelog, claims, csn, elements, pair_of_servers, replica, write
 
 from workbench import cli
-from workbench.cases.case import LAYOUT
+from workbench.case.case import LAYOUT
 from workbench.cli import main
 from workbench.model import IDENTITY, Finding
 from workbench.systems import system_named
@@ -157,7 +157,7 @@ def test_the_rule_set_is_chosen_and_the_other_one_named(behind: Path) -> None:
 def test_findings_decide_the_exit_code(behind: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Finding] = []
     system = replace(system_named("ds389"), detectors=lambda: {IDENTITY: (lambda situation: given,)})
-    monkeypatch.setattr("workbench.fleet.topology.system_named", lambda name: system)
+    monkeypatch.setattr("workbench.topology.topology.system_named", lambda name: system)
     assert run("diagnose", behind).exit_code == 0
     given += [Finding("B_CODE", "info", "harmless"), Finding("A_CODE", "warning", "two\nlines \x1b[31m", "s2")]
     given += [Finding("C_CODE", "error", "worst", "s1", origin="1")]

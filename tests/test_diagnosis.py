@@ -30,16 +30,16 @@ from mesh_samples import (
 )
 
 from workbench import Case
-from workbench.diagnosing.diagnosis import diagnose, logs_of, pair_matrix, session_of
+from workbench.diagnosis.case_diagnosis import diagnose, logs_of, pair_matrix, session_of
+from workbench.engine.parquet_read import read_near
 from workbench.engine.positions import of_keys
-from workbench.engine.reading import read_near
-from workbench.engine.rows import highest, rows_at, rows_of
-from workbench.fleet.topology import topology
+from workbench.engine.selective_read import highest, rows_at, rows_of
 from workbench.model import Problem
-from workbench.rules.sending import Session, SortedLog, replay
+from workbench.rules.send_session import Session, SortedLog, replay
 from workbench.rules.vectors import Span
 from workbench.systems.ds389 import SYSTEM
 from workbench.systems.ds389.rules.supplying import SUPPLYING
+from workbench.topology.topology import topology
 
 Row = dict[str, Any]
 

@@ -18,8 +18,8 @@ from mesh_samples import case_of, claims, csn, pair_of_servers
 import workbench
 from workbench import Problem
 from workbench.cli import main
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.differences import LARGEST, difference, differences_text, read_diagnosis, worst_new
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_diff import LARGEST, difference, differences_text, read_diagnosis, worst_new
 
 
 def run(*arguments: str | Path) -> Result:

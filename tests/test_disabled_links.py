@@ -10,12 +10,12 @@ import pytest
 from detector_samples import listening, of, status, with_status
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.output_keys import undocumented
-from workbench.repairs.case_plan import plan_for
-from workbench.report.making import pseudonyms_of, redacted_report
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.output_keys import undocumented
+from workbench.repair.case_plan import plan_for
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report
 
 OLD, NEW = [csn(second, 4) for second in range(3)], [csn(second, 4) for second in range(3, 15)]
 

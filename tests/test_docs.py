@@ -11,11 +11,11 @@ from conftest import ROOT
 from mesh_samples import agreement, case_of, pair_of_servers
 
 from workbench import Case, docs
-from workbench.checked import described
 from workbench.cli import main
-from workbench.diagnosing.codes import GENERAL, all_codes
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.output_keys import KEYS, undocumented
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.codes import GENERAL, all_codes
+from workbench.diagnosis.output_keys import KEYS, undocumented
+from workbench.input_validation import described
 from workbench.model import Code
 from workbench.scenarios import kinds
 from workbench.tables import COLUMNS
@@ -43,7 +43,7 @@ def test_every_code_has_a_sentence_and_its_severities() -> None:
 
 def test_a_new_code_and_a_new_key_change_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     before = docs.findings()
-    monkeypatch.setattr("workbench.diagnosing.codes.GENERAL", {**GENERAL, "NEW_CODE": Code("something new", ("info",))})
+    monkeypatch.setattr("workbench.diagnosis.codes.GENERAL", {**GENERAL, "NEW_CODE": Code("something new", ("info",))})
     assert row(docs.findings(), "NEW_CODE")[1:] == ["info", "something new"]
     monkeypatch.setattr("workbench.docs.KEYS", {**KEYS, "new.key": "something new"})
     assert row(docs.findings(), "new.key")[1:] == ["something new"]

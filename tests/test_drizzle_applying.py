@@ -22,7 +22,7 @@ from sql_server import PASSWORD, USER, Database
 from stream_messages import F, create, delete, insert, message, update
 from stream_samples import committed, log_of
 
-from workbench.collected.collecting import Access, Address
+from workbench.intake.collection import Access, Address
 from workbench.model import Problem
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Transaction
 from workbench.systems.drizzle.live.applying import Todo, applied_at, apply_one, dry_run, is_done, prepare

@@ -17,10 +17,10 @@ from drizzle_samples import sample as bytes_of
 from stream_files import name_source
 from stream_samples import log_of, records
 
-from workbench.cases.case import Case
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.output_keys import undocumented
+from workbench.case.case import Case
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.change_explanation import story
+from workbench.diagnosis.output_keys import undocumented
 
 MEANT = {
     "segment_missing": "TXN_INCOMPLETE",

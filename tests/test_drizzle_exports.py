@@ -13,7 +13,7 @@ import pytest
 from drizzle_samples import expected, sample
 
 from workbench import Case
-from workbench.collected.files import facts_of, inspect_file, server_of
+from workbench.intake.files import facts_of, inspect_file, server_of
 from workbench.systems import system_named
 from workbench.systems.drizzle.formats.state import without_values
 

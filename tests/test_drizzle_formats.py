@@ -25,9 +25,9 @@ from drizzle_samples import (
 )
 
 from workbench import Case
-from workbench.collected.files import inspect_file, recognise
-from workbench.engine import parts
-from workbench.engine.parts import RANGE, out_of_step, read_shares, shares_of
+from workbench.engine import partition_writer
+from workbench.engine.partition_writer import RANGE, out_of_step, read_shares, shares_of
+from workbench.intake.files import inspect_file, recognise
 from workbench.model import Parsed, Source
 from workbench.systems.drizzle.formats.framing import SUMS
 from workbench.systems.drizzle.formats.segments import read_exactly
@@ -167,7 +167,7 @@ def test_a_message_that_cannot_be_read_is_a_reject_and_leaves_a_row() -> None:
 
 
 def loaded(path: Path, size: int, monkeypatch: pytest.MonkeyPatch, case: Path) -> tuple[Any, Any, int]:
-    monkeypatch.setattr(parts, "RANGE", size)
+    monkeypatch.setattr(partition_writer, "RANGE", size)
     made = Case.create(case)
     made.load([path.parent])
     (one,) = made.inputs
@@ -204,7 +204,7 @@ def test_shares_of_any_size_give_the_same_rows_though_values_hold_logs(
     assert len(whole[1]) == 3
     again = 0
     for number, share in enumerate([*random.Random(7).sample(range(300, size), 12), 512, 3000]):
-        monkeypatch.setattr(parts, "RANGE", share)
+        monkeypatch.setattr(partition_writer, "RANGE", share)
         shares = shares_of(0, folder / "a.log", Source("a.log", "in", "a"), LOG.key)
         (tmp_path / f"e{number}").mkdir()
         again += len(out_of_step(shares, list(read_shares(shares, tmp_path / f"e{number}"))))

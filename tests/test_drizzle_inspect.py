@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from drizzle_samples import event, expected, insert, logs, record, sample, transaction, update
 
 from workbench.cli import main
-from workbench.collected.files import inspect, inspect_file
+from workbench.intake.files import inspect, inspect_file
 
 NOTES = {"note", "note_truth"}
 

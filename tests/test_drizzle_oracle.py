@@ -8,9 +8,9 @@ import pytest
 from drizzle_fleets import case_of, fleet
 from drizzle_oracle import contradictions
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 
 FEW, MANY = range(24), range(24, 500)
 MENDED = (235, 259, 331, 333, 360, 383, 385, 482, 488)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream_files import name_source
 
-from workbench.cases.case import Case
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import Plan
+from workbench.case.case import Case
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import plan
 from workbench.systems.drizzle.formats import messages_pb2
 from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Operation, operations

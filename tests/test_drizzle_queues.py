@@ -8,11 +8,11 @@ import pytest
 from drizzle_queue_oracle import contradictions
 from drizzle_queues import case_of, queues
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
-from workbench.diagnosing.incident import Incident
-from workbench.repairs.planning import plan
-from workbench.report.making import whole_report
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import diagnosis_text, headline
+from workbench.diagnosis.incident import Incident
+from workbench.repair.planner import plan
+from workbench.report.report_pipeline import whole_report
 from workbench.systems import system_named
 
 FEW, MANY = range(24), range(24, 500)

@@ -21,9 +21,9 @@ from incident_samples import FOLDER
 from said_counts import unlike_the_lists
 
 from workbench import Case, diagnose, plan
-from workbench.diagnosing.diagnosis_text import diagnosis_text
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.plans import Plan
+from workbench.diagnosis.diagnosis_text import diagnosis_text
+from workbench.repair.plan_text import plan_text
+from workbench.repair.plan_types import Plan
 from workbench.systems import system_named
 
 Found = dict[str, Any]

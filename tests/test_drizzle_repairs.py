@@ -23,15 +23,15 @@ from test_drizzle_applying import Killed, Mortal, apply_all, contents, todos
 
 from workbench import Case
 from workbench.cli import main
-from workbench.collected.collecting import Access, Address
+from workbench.intake.collection import Access, Address
 from workbench.model import Problem
-from workbench.repairs.bundles import write_bundle
-from workbench.repairs.case_plan import keep, rehearse
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import Plan
-from workbench.repairs.repairing import FAILED, FINISHED, Outcome, apply
-from workbench.rules.mending import Lack, Link, Lot, Server, achieved
-from workbench.rules.streamed import StreamModel
+from workbench.repair.bundles import write_bundle
+from workbench.repair.case_plan import keep, rehearse
+from workbench.repair.plan_executor import FAILED, FINISHED, Outcome, apply
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import plan
+from workbench.rules.repair_model import Lack, Link, Lot, Server, achieved
+from workbench.rules.stream_model import StreamModel
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Transaction
 from workbench.systems.drizzle.live import site as live
 from workbench.systems.drizzle.live.site import StreamSite

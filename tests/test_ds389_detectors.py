@@ -12,9 +12,9 @@ from entry_samples import answered, export, mesh
 from link_samples import refused_change
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.findings_text import together
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.findings_text import together
 
 Files = dict[str, Any]
 

@@ -26,8 +26,8 @@ from directory_samples import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.collected import files
-from workbench.collected.files import inspect_file, pieces
+from workbench.intake import files
+from workbench.intake.files import inspect_file, pieces
 from workbench.model import RECORDS, Format, Source
 from workbench.systems.ds389.csn import ruv_element
 from workbench.systems.ds389.formats.changelog_facts import changelog_facts

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import tables
-from workbench.collected.files import head, pieces
+from workbench.intake.files import head, pieces
 from workbench.model import Piece, Reject, Source
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.entries import read_entries

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_samples import CSN, LOGS, PLUGIN, RESULT, SOURCE, comparable, kinds, read, sample
 
-from workbench.collected import files
+from workbench.intake import files
 from workbench.model import Reject
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 from workbench.systems.ds389.formats.audit_log import AUDIT_LOG

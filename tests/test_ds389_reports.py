@@ -26,7 +26,7 @@ from directory_samples import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.collected.files import head, plain_name
+from workbench.intake.files import head, plain_name
 from workbench.model import Format
 
 

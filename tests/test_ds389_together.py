@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from collected import SHARED, needs_collected_files
 
-from workbench.collected.files import inspect_file, pieces, plain_name, recognise
+from workbench.intake.files import inspect_file, pieces, plain_name, recognise
 from workbench.model import Reject, Source
 
 ROOT = Path(__file__).parent.parent

@@ -12,12 +12,12 @@ from entry_samples import answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.diagnosis import diagnose, situation_of
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.change_explanation import story
+from workbench.diagnosis.diagnosis_text import headline
 from workbench.engine.entries import differing
-from workbench.repairs.planning import plan
-from workbench.repairs.unlike_entries import on_it_alone
+from workbench.repair.planner import plan
+from workbench.repair.unlike_entries import on_it_alone
 
 # --- a server went down just after it answered: only its access log names the change
 

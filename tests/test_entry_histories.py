@@ -11,12 +11,12 @@ from entry_histories import AGE, CLOCK_WINDOW, Change, History, Server
 from kanidm_samples import START, entry_id, origin, text_of
 
 from workbench import Case
-from workbench.diagnosing.by_entry import verdicts_by_entry
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.fleet.topology import topology
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.entry_diagnosis import verdicts_by_entry
 from workbench.rules.verdicts import MISSING, PRESENT
 from workbench.systems.kanidm.rules.merging import Live
 from workbench.systems.kanidm.rules.ranges import ranges_of, reply
+from workbench.topology.topology import topology
 
 SHORT = range(12)
 """Histories of losses, restored servers, clocks ahead and refreshes, that are played in every run."""

@@ -21,17 +21,17 @@ from mesh_samples import (
     replica,
 )
 
-from workbench.boundary import to_yaml
-from workbench.collected.readings import readings_of
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
-from workbench.diagnosing.findings_text import findings_text
-from workbench.diagnosing.precedence import PRECEDENCE, in_precedence
-from workbench.diagnosing.waiting import who_would_send
-from workbench.fleet.topology import topology
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import diagnosis_text, headline
+from workbench.diagnosis.findings_text import findings_text
+from workbench.diagnosis.pending_changes import who_would_send
+from workbench.diagnosis.precedence import PRECEDENCE, in_precedence
+from workbench.intake.readings import readings_of
 from workbench.model import Finding as Found
-from workbench.repairs.planning import plan
+from workbench.repair.planner import plan
+from workbench.safety import to_yaml
 from workbench.systems import system_named
+from workbench.topology.topology import topology
 
 Files = dict[str, Any]
 
@@ -259,8 +259,8 @@ def test_a_plan_that_leaves_the_decision_names_the_links_that_fail(tmp_path: Pat
 
 
 def test_a_change_of_such_an_origin_is_unknown_wherever_it_stands(tmp_path: Path) -> None:
-    from workbench.diagnosing.diagnosis import logs_of
-    from workbench.diagnosing.verdicts import verdicts_on
+    from workbench.diagnosis.case_diagnosis import logs_of
+    from workbench.diagnosis.verdicts import verdicts_on
 
     case = case_of(tmp_path, used_twice())
     shown = topology(case)

@@ -15,8 +15,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.collected import files, unpacking
-from workbench.collected.files import CarefulReader, inspect, inspect_file, packed, pieces, recognise, server_of
+from workbench.intake import decompression, files
+from workbench.intake.files import CarefulReader, inspect, inspect_file, packed, pieces, recognise, server_of
 from workbench.model import ITEMS, LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source
 from workbench.systems import system_named, systems
 from workbench.systems.ds389.formats import changelog_fast
@@ -179,7 +179,7 @@ def test_nothing_before_the_damage_of_an_archive_is_lost(packs: int, tmp_path: P
 def test_an_archive_bomb_is_refused_with_flat_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tracemalloc
 
-    monkeypatch.setattr(unpacking, "_BOMB_BYTES", 8 << 20)
+    monkeypatch.setattr(decompression, "_BOMB_BYTES", 8 << 20)
     monkeypatch.setattr(files, "LONGEST", 4 << 20)
     bomb = io.BytesIO()
     with gzip.GzipFile(fileobj=bomb, mode="wb") as out:
@@ -265,7 +265,7 @@ def test_names_that_are_not_text_are_shown_with_escapes(tmp_path: Path) -> None:
 def test_a_zstd_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tracemalloc
 
-    monkeypatch.setattr(unpacking, "_BOMB_BYTES", 8 << 20)
+    monkeypatch.setattr(decompression, "_BOMB_BYTES", 8 << 20)
     path = tmp_path / "s1.changelog.ldif.zst"
     path.write_bytes(zstandard.compress(RECORD + b"a" * (400 << 20)))
     tracemalloc.start()

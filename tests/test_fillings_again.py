@@ -10,9 +10,9 @@ from detector_samples import of, with_status
 from link_samples import NO_CONNECTION, line, told
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 
 REPLICATION = "NSMMReplicationPlugin"
 BEGUN = (

@@ -9,11 +9,11 @@ from typing import Any
 
 from slow_mending import fresh, unlike
 
-from workbench.diagnosing.closed_ways import LinkedPairs
-from workbench.diagnosing.verdict_rows import Verdicts
+from workbench.diagnosis.closed_ways import LinkedPairs
+from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import Finding
-from workbench.rules import mending
-from workbench.rules.sending import SortedLog
+from workbench.rules import repair_model
+from workbench.rules.send_session import SortedLog
 from workbench.rules.vectors import Span
 from workbench.systems import system_named
 from workbench.systems.ds389.csn import origin_of
@@ -36,13 +36,13 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
     """a feeds hub h, h feeds hub g, g feeds the read-only r; h is filled, and the others are where they stay behind."""
     at, feeds, suffix = [f"6600000{second}000000010000" for second in range(1, 9)], ["ah", "hg", "gr"], "dc=one"
 
-    def one(name: str, origin: str | None) -> mending.Server:
+    def one(name: str, origin: str | None) -> repair_model.Server:
         log = SortedLog(at, origin_of) if name != "r" else None
-        return mending.Server(name, origin, "G", {"1": Span(at[0], at[-1])}, log)
+        return repair_model.Server(name, origin, "G", {"1": Span(at[0], at[-1])}, log)
 
     servers = {name: one(name, "1" if name == "a" else None) for name in "ahgr"}
-    pairs = [mending.Link(by, to, True) for by, to in feeds]
-    model = mending.LogModel(
+    pairs = [repair_model.Link(by, to, True) for by, to in feeds]
+    model = repair_model.LogModel(
         [], servers, pairs, origin_of, fresh, rules=Sending, losing=lambda: Sending(ONCE), refuses=unlike
     )
     links = [

@@ -15,9 +15,9 @@ from kanidm_samples import DAY, START, Cid, Entry, backup, case_of_graves, colle
 
 from workbench import Case
 from workbench.cli import main
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import diagnosis_text
-from workbench.diagnosing.output_keys import undocumented
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import diagnosis_text
+from workbench.diagnosis.output_keys import undocumented
 from workbench.rules.entries import Ranges, trim
 from workbench.systems import system_named
 from workbench.systems.kanidm.rules.ranges import Compared, ranges_of, reply

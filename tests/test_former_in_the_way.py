@@ -9,8 +9,8 @@ from detector_samples import listening, of
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import models_of, plan
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import models_of, plan
 
 Files = dict[str, Any]
 

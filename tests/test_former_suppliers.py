@@ -11,8 +11,8 @@ from entry_samples import answered
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.fleet.topology import topology
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.topology.topology import topology
 
 Files = dict[str, Any]
 MADE = [csn(second, 3) for second in range(10)]

@@ -46,11 +46,11 @@ from memory_servers import (
 
 from workbench.journal import OWNER
 from workbench.model import REMOVED, Problem
-from workbench.repairs.plans import DEAD, HIDDEN, READ_THERE, Need, Plan, as_json
-from workbench.repairs.repairing import FAILED, FINISHED, STOPPED, apply
-from workbench.repairs.standing import state_of
-from workbench.rules.sending import SEND
-from workbench.systems.ds389.live import hands
+from workbench.repair.plan_executor import FAILED, FINISHED, STOPPED, apply
+from workbench.repair.plan_progress import state_of
+from workbench.repair.plan_types import DEAD, HIDDEN, READ_THERE, Need, Plan, as_json
+from workbench.rules.send_session import SEND
+from workbench.systems.ds389.live import step_executors
 from workbench.systems.ds389.native import keep_alive_dn
 from workbench.systems.ds389.repairs import data, filling, links
 
@@ -246,7 +246,7 @@ def test_a_server_behind_a_hub_is_cleaned_by_itself() -> None:
         keeps_log=lambda suffix, name: False, version=lambda name: (3, 1, 2),
     )  # fmt: skip
     step: Any = SimpleNamespace(suffix=SUFFIX, server="r", details={"origin": "3"})
-    hand = hands.CleanHere()
+    hand = step_executors.CleanHere()
     assert not list(hand.obstacles(servers, step, False)) and not hand.done(servers, step, {})
     assert list(hand.shortfall(servers, step, {})) == ["r still has 3 in its RUV"]
     for version in ((2, 3, 1), None):

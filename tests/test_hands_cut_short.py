@@ -23,8 +23,8 @@ from memory_servers import (
 )
 
 from workbench.journal import OWNER
-from workbench.repairs.repairing import FINISHED, apply
-from workbench.repairs.standing import HALF_DONE, JOURNAL, state_of
+from workbench.repair.plan_executor import FINISHED, apply
+from workbench.repair.plan_progress import HALF_DONE, JOURNAL, state_of
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

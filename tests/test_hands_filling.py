@@ -20,10 +20,10 @@ from memory_servers import (
     encoded,
 )
 
-from workbench.repairs import repairing
-from workbench.repairs.plans import IF_BEHIND
-from workbench.repairs.repairing import FAILED, FINISHED, STOPPED, apply
-from workbench.systems.ds389.live import hands
+from workbench.repair import plan_executor
+from workbench.repair.plan_executor import FAILED, FINISHED, STOPPED, apply
+from workbench.repair.plan_types import IF_BEHIND
+from workbench.systems.ds389.live import step_executors
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -57,7 +57,7 @@ def test_an_initialisation_that_a_busy_server_refused_is_asked_for_again(
     times: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another supplier was in a session with it; at the third time it is given up, and a resume asks again."""
-    monkeypatch.setattr(repairing, "_AGAIN_AFTER", (0.01, 0.01))
+    monkeypatch.setattr(plan_executor, "_AGAIN_AFTER", (0.01, 0.01))
     repair = initialise()
     left = [times]
     begin = repair.fleet._initialise
@@ -85,9 +85,9 @@ def test_a_server_that_clients_write_to_is_not_filled(tmp_path: Path, monkeypatc
     repair = initialise()
     s3, seconds = repair.fleet.servers["s3"], count(900)
     clock = SimpleNamespace(
-        sleep=lambda _: s3.vector.update({"3": csn(next(seconds), "3")}), monotonic=hands.time.monotonic
+        sleep=lambda _: s3.vector.update({"3": csn(next(seconds), "3")}), monotonic=step_executors.time.monotonic
     )
-    monkeypatch.setattr(hands, "time", clock)  # of this module alone: others wait, too
+    monkeypatch.setattr(step_executors, "time", clock)  # of this module alone: others wait, too
     outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
     assert (outcome.state, repair.fleet.inits) == (FAILED, 0)
     assert "changes are made on s3" in outcome.why and "let clients write elsewhere" in outcome.why
@@ -100,9 +100,9 @@ def test_a_change_that_a_client_makes_while_a_server_is_watched_is_not_thrown_aw
     s3 = repair.fleet.servers["s3"]
     once = SimpleNamespace(
         sleep=lambda _: s3.vector.update({"3": csn(900, "3")}) if next(looks) == 0 else None,
-        monotonic=hands.time.monotonic,
+        monotonic=step_executors.time.monotonic,
     )
-    monkeypatch.setattr(hands, "time", once)
+    monkeypatch.setattr(step_executors, "time", once)
     outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
     assert (outcome.state, repair.fleet.inits) == (FAILED, 0)
     assert f"only s3 has the changes of 3 up to {csn(900, '3')}" in outcome.why
@@ -124,7 +124,7 @@ def test_one_change_of_its_own_is_no_client(seconds: tuple[int, ...], written: b
     moments = iter([csn(second, "3") if second else "" for second in seconds])
     servers: Any = SimpleNamespace(origin=lambda suffix, name: "3", vectors=lambda suffix: {"s3": {"3": next(moments)}})
     step: Any = SimpleNamespace(suffix=SUFFIX, server="s3")
-    assert bool(list(hands.Initialise()._written_to(servers, step))) is written
+    assert bool(list(step_executors.Initialise()._written_to(servers, step))) is written
     assert not list(moments)
 
 
@@ -132,7 +132,7 @@ def test_a_server_whose_new_data_claim_less_than_others_have_of_it_is_filled_onc
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was written to while it was filled: its new log lacks the record at which its sessions would begin."""
-    monkeypatch.setattr(repairing, "_AGAIN_AFTER", (0.01, 0.01))
+    monkeypatch.setattr(plan_executor, "_AGAIN_AFTER", (0.01, 0.01))
     repair, times = initialise(), [1]
     begin = repair.fleet._initialise
 
@@ -157,7 +157,7 @@ def test_a_server_that_gets_level_by_itself_is_not_filled(
     behind: bool, wrote: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless anybody wrote: what came to its source with its new data and once more by a session, never comes to the server."""
-    monkeypatch.setattr(hands.Initialise, "SETTLES", 0.01)
+    monkeypatch.setattr(step_executors.Initialise, "SETTLES", 0.01)
     repair = initialise()
     steps = tuple(
         replace(step, details={**step.details, IF_BEHIND: True}) if step.repair == "initialise" else step

@@ -43,8 +43,8 @@ from memory_servers import (
 )
 
 from workbench.model import Problem
-from workbench.repairs.plans import HIDDEN
-from workbench.repairs.repairing import FAILED, FINISHED, Outcome, apply
+from workbench.repair.plan_executor import FAILED, FINISHED, Outcome, apply
+from workbench.repair.plan_types import HIDDEN
 from workbench.systems.ds389.repairs.data import Recreate
 
 pytestmark = pytest.mark.usefixtures("no_waiting")

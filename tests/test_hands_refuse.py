@@ -30,8 +30,8 @@ from memory_servers import (
 )
 
 from workbench.model import Problem
-from workbench.repairs.repairing import FAILED, STOPPED, apply
-from workbench.repairs.standing import NOT_BEGUN, state_of
+from workbench.repair.plan_executor import FAILED, STOPPED, apply
+from workbench.repair.plan_progress import NOT_BEGUN, state_of
 from workbench.systems.ds389.native import REFRESH
 
 pytestmark = pytest.mark.usefixtures("no_waiting")

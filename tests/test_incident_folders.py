@@ -38,11 +38,11 @@ import pytest
 from build_incidents import FOLDER, SYSTEMS, build
 
 from workbench import Case, diagnose
-from workbench.diagnosing.diagnosis import naming_domains
-from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import Plan
+from workbench.diagnosis.case_diagnosis import naming_domains
+from workbench.diagnosis.diagnosis_text import diagnosis_text, headline
+from workbench.repair.plan_text import plan_text
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import plan
 from workbench.systems import system_named
 
 Found = Mapping[str, Any]

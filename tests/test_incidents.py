@@ -15,7 +15,7 @@ from collected import SHARED, needs_collected_files
 
 from workbench import Case, diagnose
 from workbench.cli import main
-from workbench.diagnosing.diagnosis_text import untold
+from workbench.diagnosis.diagnosis_text import untold
 from workbench.model import SEVERITIES
 
 HERE = Path(__file__).parent / "incidents"

@@ -12,12 +12,12 @@ from detector_samples import findings, listening, of, plain_line, zulu
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_thrown_away import folder
 
-from workbench.diagnosing.diagnosis import diagnose, situation_of
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.initialisations import initialisations
-from workbench.repairs.planning import plan
-from workbench.report.making import pseudonyms_of, redacted_report
+from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.initialisations import initialisations
+from workbench.repair.planner import plan
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report
 from workbench.rules.initialisations import ABORTED, FAILED, SUCCEEDED, Initialisation, unfilled
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.systems.ds389.rules.initialisations import outcome_of

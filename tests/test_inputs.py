@@ -12,9 +12,9 @@ import pytest
 from case_samples import SNAPSHOTS, about
 
 from workbench import Case, Problem
-from workbench.collected import files, inputs
-from workbench.collected.files import head
 from workbench.engine import evidence
+from workbench.intake import files, inputs
+from workbench.intake.files import head
 
 
 def test_a_file_that_was_moved_is_known_and_one_that_changed_replaces_its_rows(spark, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_file_that_could_not_be_read_is_read_once_it_can_be(tmp_path: Path, mo
     with monkeypatch.context() as no_rights:  # file modes do not stop root
         no_rights.setattr(files, "head", lambda path: (refused(path), "") if path.suffix == ".gz" else head(path))
         no_rights.setattr(inputs, "sha256_of", refused)
-        no_rights.setattr("workbench.cases.loading.sha256_of", refused)
+        no_rights.setattr("workbench.case.loading.sha256_of", refused)
         case.load([folder])
         assert [row["reason"] for row in case.arrow("rejects").to_pylist()] == ["cannot be read: Permission denied"]
         assert not case.load([folder]).added

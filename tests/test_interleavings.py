@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from workbench.repairs.orders import made_worse
+from workbench.repair.event_orders import made_worse
 from workbench.rules import interleavings
 from workbench.rules.interleavings import Act, Damage, Shape, damage, told
-from workbench.rules.mending import Link as ModelLink
-from workbench.rules.mending import LogModel, Lot, Server
+from workbench.rules.repair_model import Link as ModelLink
+from workbench.rules.repair_model import LogModel, Lot, Server
 
 AT_ONCE = (Act("delete", 0), Act("add", 0))
 WAITING = (Act("delete", 0, everywhere=True), Act("add", 0))

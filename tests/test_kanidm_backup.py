@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kanidm_samples import START, Entry, backup, entry_id, origin
 
-from workbench.collected import files
-from workbench.collected.files import pieces
+from workbench.intake import files
+from workbench.intake.files import pieces
 from workbench.model import ITEMS, Parsed, Piece, Source
 from workbench.systems.kanidm.formats import backup as reader
 from workbench.systems.kanidm.formats.backup_fast import OPENS, ordinary_items

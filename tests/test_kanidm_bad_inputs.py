@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from test_kanidm_formats import CANARY, FOLDER, TOLD, read
 
-from workbench.collected.files import inspect
+from workbench.intake.files import inspect
 
 SECONDS = 5
 """For one small file, on a machine that has other things to do: what is quadratic takes minutes."""

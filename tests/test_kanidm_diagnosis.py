@@ -14,13 +14,13 @@ from kanidm_samples import DAY, DOMAIN, Cid, Entry, backup, collected, entry_id,
 
 from workbench import Case, Problem
 from workbench.cli import main
-from workbench.diagnosing.by_entry import verdicts_by_entry
-from workbench.diagnosing.codes import codes_of
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.matrix_text import decision_words
-from workbench.diagnosing.output_keys import undocumented
-from workbench.fleet.topology import topology
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.codes import codes_of
+from workbench.diagnosis.entry_diagnosis import verdicts_by_entry
+from workbench.diagnosis.output_keys import undocumented
+from workbench.diagnosis.pair_matrix_text import decision_words
 from workbench.systems import system_named
+from workbench.topology.topology import topology
 
 SAMPLES = Path(__file__).parent / "samples" / "kanidm"
 SETS = ("synth-healthy", "synth-missed", "synth-offline8d")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from workbench.collected import files
-from workbench.collected.files import CarefulReader, facts_of, inspect, pieces, recognise
+from workbench.intake import files
+from workbench.intake.files import CarefulReader, facts_of, inspect, pieces, recognise
 from workbench.model import Parsed, Piece, Reject, Source, merge_facts
 from workbench.tables import joined
 

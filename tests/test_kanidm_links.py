@@ -11,9 +11,9 @@ from kanidm_samples import DAY, Entry, backup
 from test_kanidm_diagnosis import BASE, RUV, codes, of, pair
 
 from workbench import Case
-from workbench.boundary import strict_yaml
-from workbench.collected.files import inspect_file
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
+from workbench.intake.files import inspect_file
+from workbench.safety import strict_yaml
 from workbench.views.overview import mesh_data
 
 SECRET = "MIIBvjCCAWSgAwIBAgIBATAKBggqhkjOPQQDAjBM-canary"

@@ -21,9 +21,9 @@ from kanidm_fleets import Change, Names, Node, Pair, World, answer, generated, w
 from kanidm_samples import DAY
 
 from workbench import Case
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import Course, Plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.repair.plan_types import Course, Plan
+from workbench.repair.planner import plan
 from workbench.systems.kanidm.cid import SECOND
 from workbench.systems.kanidm.rules.merging import Live
 

@@ -17,8 +17,8 @@ from said_counts import unlike_the_lists
 from test_kanidm_oracle import CHECKS, Oracle, check_plan, check_refusals
 
 from workbench import Case, diagnose, plan
-from workbench.diagnosing.diagnosis_text import diagnosis_text
-from workbench.repairs.plan_text import plan_text
+from workbench.diagnosis.diagnosis_text import diagnosis_text
+from workbench.repair.plan_text import plan_text
 from workbench.systems import system_named
 from workbench.systems.kanidm.cid import SECOND
 from workbench.systems.kanidm.rules.merging import Live, State, Tombstone

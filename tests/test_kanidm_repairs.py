@@ -19,12 +19,12 @@ from test_kanidm_diagnosis import SAMPLES
 
 from workbench import Case
 from workbench.cli import main
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.repairs.bundles import write_bundle
-from workbench.repairs.planning import models_of, plan
-from workbench.repairs.plans import Plan
-from workbench.rules.mending import Link, Lot, Server
-from workbench.rules.pulled import PullModel
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.repair.bundles import write_bundle
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import models_of, plan
+from workbench.rules.pull_model import PullModel
+from workbench.rules.repair_model import Link, Lot, Server
 from workbench.rules.vectors import Span
 from workbench.systems.kanidm.cid import SECOND
 from workbench.systems.kanidm.pulling import PULLING
@@ -123,7 +123,7 @@ def test_a_pull_of_the_model_is_one_of_servers_that_keep_every_cid(history: list
     compare(history, ends, PullModel)
 
 
-PULLED = "workbench.rules.pulled"
+PULLED = "workbench.rules.pull_model"
 FAULTS = [
     Fault(PULLED, "if answer.refused or not answer.owed:", "if not answer.owed:", "what the consumer refuses"),
     Fault(PULLED, "after < self.time_of", "0 < self.time_of", "what is owed begins behind its lower end"),

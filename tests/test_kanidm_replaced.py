@@ -11,11 +11,11 @@ from kanidm_samples import DOMAIN, Entry, as_file, backup, origin, text_of
 from test_kanidm_repairs import BASE, RUV, case_of
 
 from workbench import Case
-from workbench.diagnosing.diagnosis import diagnose, situation_of
+from workbench.diagnosis.case_diagnosis import diagnose, situation_of
 from workbench.engine.state_fates import Fate
-from workbench.repairs.planning import models_of, plan
-from workbench.rules.mending import Lack, Link, Lot, Server
-from workbench.rules.pulled import PullModel
+from workbench.repair.planner import models_of, plan
+from workbench.rules.pull_model import PullModel
+from workbench.rules.repair_model import Lack, Link, Lot, Server
 from workbench.rules.vectors import Span
 from workbench.systems.kanidm.pulling import PULLING
 

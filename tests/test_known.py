@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.engine import known
+from workbench.engine import position_index
 from workbench.engine.digests import mix
-from workbench.engine.known import HIGHEST, LOWEST, Known, Loose, Pair, Span
+from workbench.engine.position_index import HIGHEST, LOWEST, Known, Loose, Pair, Span
 from workbench.engine.positions import NONE, Positions, union
 from workbench.systems.ds389 import SYSTEM
 
@@ -104,7 +104,7 @@ def test_how_many_there_are(given_: Sets, origin: int, data: st.DataObject) -> N
 @settings(max_examples=600, deadline=None)
 def test_all_of_them_piece_by_piece(given_: Sets, origin: int, at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known, "_RUN", at_once)
+        patch.setattr(position_index, "_RUN", at_once)
         pieces = list(given_.known.chunks(ORIGINS[origin], given_.span))
         lacking = [given_.known.lacking(number, ORIGINS[origin], given_.span) for number in range(len(given_.sources))]
     assert all(len(piece) for piece in pieces)

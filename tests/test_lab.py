@@ -12,7 +12,7 @@ from incident_samples import case_of
 from view_samples import LOST
 
 from workbench.cli import main
-from workbench.diagnosing.incident import CASE
+from workbench.diagnosis.incident import CASE
 from workbench.jupyter import NOTEBOOKS, OWN, SETTINGS, lab_command, saved_without_outputs
 from workbench.views.parameters import READ_ONLY
 

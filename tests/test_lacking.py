@@ -15,15 +15,15 @@ from mesh_samples import case_of, changelog, claims, csn, elements, replica
 from spark_application import Application
 
 from workbench import Problem
-from workbench.cases.case import Case
-from workbench.diagnosing.diagnosis import DIGESTS, POSITIONS, diagnose
-from workbench.engine import lacking as exact
+from workbench.case.case import Case
+from workbench.diagnosis.case_diagnosis import DIGESTS, POSITIONS, diagnose
+from workbench.engine import spark_missing as exact
 from workbench.engine.digests import digest
-from workbench.engine.known import HIGHEST, LOWEST, Known, Loose, Source, Span
-from workbench.engine.lacking import Question, lacking, told_otherwise
 from workbench.engine.logs import StoredLog
-from workbench.engine.parts import write_part
+from workbench.engine.partition_writer import write_part
+from workbench.engine.position_index import HIGHEST, LOWEST, Known, Loose, Source, Span
 from workbench.engine.positions import of_keys
+from workbench.engine.spark_missing import Question, lacking, told_otherwise
 from workbench.model import Source as Whose
 from workbench.systems.ds389 import SYSTEM
 

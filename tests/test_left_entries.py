@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from workbench.diagnosing.contents import Difference
-from workbench.diagnosing.differing_entries import _deletes
+from workbench.diagnosis.contents import Difference
+from workbench.diagnosis.differing_entries import _deletes
 from workbench.rules.contents import DELETED, LIVE, Held
 
 NAME, OTHER = "uid=u,dc=example,dc=com", "uid=v,dc=example,dc=com"

@@ -13,11 +13,11 @@ from entry_samples import entry, logged, mesh
 from mesh_samples import case_of, changelog, csn
 from planning_samples import purged_here_kept_there
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.left_out_changes import name_only_who_has_it
-from workbench.repairs.planning import plan
-from workbench.systems.ds389.live import entry_hands
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.left_out_changes import name_only_who_has_it
+from workbench.repair.planner import plan
+from workbench.systems.ds389.live import entry_executors
 
 FRACTIONAL = "nsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE mail telephoneNumber\n\n"
 
@@ -117,14 +117,14 @@ def test_nothing_is_written_again_that_may_come_without_it_over_another_server(t
 @pytest.mark.parametrize(("position", "later"), [(csn(4, 1)[:16] + "0001", False), (csn(5, 1), True)])
 def test_a_step_inside_a_change_is_covered_with_it(position: str, later: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vector of s1 ends at a change; a value of another server carries the second step of it."""
-    monkeypatch.setattr(entry_hands, "changes_of", lambda *_: {"mail": {position}})
+    monkeypatch.setattr(entry_executors, "changes_of", lambda *_: {"mail": {position}})
     servers: Any = SimpleNamespace(
         names=lambda _: ["s1", "s2"],
         connected=lambda _: nullcontext(),
         vectors=lambda _: {"s1": {"1": csn(4, 1)}},
     )
     step: Any = SimpleNamespace(details={"dn": "uid=anna,dc=example,dc=com"}, suffix="dc=example,dc=com", on="s1")
-    told = [*entry_hands._later_elsewhere(servers, step, {"mail"})]
+    told = [*entry_executors._later_elsewhere(servers, step, {"mail"})]
     assert bool(told) is later
 
 

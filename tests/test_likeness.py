@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.engine.likeness import among, likeness, twin_numbers
+from workbench.engine.change_fingerprints import among, likeness, twin_numbers
 from workbench.rules.verdicts import Proving
 from workbench.systems.ds389.rules.proving import PROVING, groups
 

@@ -34,12 +34,12 @@ from link_samples import (
 )
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.findings_text import findings_text
-from workbench.diagnosing.matrix_text import matrix_text
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.findings_text import findings_text
+from workbench.diagnosis.pair_matrix_text import matrix_text
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 from workbench.systems import system_named
 from workbench.systems.ds389.rules.link_reasons import cause_of
 from workbench.views.mesh_text import link_says

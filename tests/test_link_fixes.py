@@ -11,12 +11,12 @@ from detector_samples import of, zulu
 from link_samples import MANAGER, NO_CONNECTION, REFUSED_LOGIN, bind_failed, failing, mesh, not_connected
 from mesh_samples import case_of
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
 from workbench.rules.link_failures import NO_SUCH_REPLICA
-from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
 from workbench.systems.ds389.repairs.sources import locked_login
 from workbench.systems.ds389.rules.link_reasons import LOCKED
+from workbench.systems.ds389.session_log.link_fixes import Agreement, fixes_of
 
 
 @pytest.mark.parametrize(

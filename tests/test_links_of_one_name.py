@@ -8,7 +8,7 @@ import pytest
 from detector_samples import findings, listening, of
 from link_samples import BROKEN_OFF, FINE, NEVER_YET, NO_REPLICA, REFUSED_LOGIN, Files, line, mesh, refused_in_sessions
 
-from workbench.boundary import to_yaml
+from workbench.safety import to_yaml
 from workbench.systems.ds389.rules.link_reasons import cause_of
 
 SKEWED = (

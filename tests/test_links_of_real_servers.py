@@ -22,11 +22,11 @@ from link_samples import (
 )
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.failing_links import failing_say
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.failing_links import failing_say
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 
 # --- failed logins are counted by each server, and 53 is not always a read-only backend
 

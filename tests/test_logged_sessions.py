@@ -12,10 +12,10 @@ from case_samples import INCIDENT
 from collected import SHARED, needs_collected_files
 
 from workbench import Case
-from workbench.diagnosing.situation import Situation
-from workbench.diagnosing.verdict_rows import Verdicts
-from workbench.fleet.topology import topology
-from workbench.systems.ds389.logged.comparison import (
+from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.systems.ds389.rules import sending
+from workbench.systems.ds389.session_log.comparison import (
     END,
     FIRST,
     NOTHING,
@@ -24,7 +24,7 @@ from workbench.systems.ds389.logged.comparison import (
     anchor_disagrees,
     compare_logged,
 )
-from workbench.systems.ds389.rules import sending
+from workbench.topology.topology import topology
 
 SUFFIX = "dc=example,dc=com"
 RIDS = {"s1": 1, "s2": 2, "s3": 3}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from workbench.diagnosing.unsure import _came_with, _lost_together
+from workbench.diagnosis.uncertain_losses import _came_with, _lost_together
 from workbench.systems import system_named
 
 SYSTEM = system_named("ds389")

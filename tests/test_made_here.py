@@ -9,8 +9,8 @@ import pytest
 from detector_samples import iso, plain_line, stamp
 from mesh_samples import case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
-from workbench.boundary import to_yaml
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.safety import to_yaml
 
 STARTS = "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38901 for LDAP requests"
 IMPORTS = "INFO - bdb_import_main - import userroot: Beginning import job..."

@@ -12,9 +12,9 @@ from test_thrown_away import verdicts
 from test_without_effect import ANNA, ELSE, ENDED, RENAMED, Files, deleted, logs, renamed
 
 from workbench import Case, diagnose
-from workbench.diagnosing import diagnosis
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis import case_diagnosis
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 
 BOB = "uid=bob,ou=people"
 Told = tuple[int, str, str, str]
@@ -205,6 +205,6 @@ def test_a_list_that_is_cut_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.M
     three = "".join(renamed(at, 1, RENAMED.replace("bert", name)) for at, name in ((10, "a"), (11, "b"), (12, "c")))
     files = logs(three, deleted(8))
     verdicts(tmp_path, files, csn(10, 1))
-    monkeypatch.setattr(diagnosis, "LIMIT", 1)
+    monkeypatch.setattr(case_diagnosis, "LIMIT", 1)
     found = diagnose(Case.open(tmp_path / "case"), limit=1)
     assert "MISSING on s2" in headline(found) and "MISSING on  " not in headline(found)

@@ -14,12 +14,12 @@ from mending_files import case_of, lots_as_changes, model_from
 from mesh_samples import csn
 from slow_mending import World, fresh, random_world, unlike
 
-from workbench.diagnosing.diagnosis import situation_of
-from workbench.repairs import rehearsal
-from workbench.repairs.planning import models_of
-from workbench.rules import mending
-from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, achieved, left_behind
-from workbench.rules.sending import SortedLog
+from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.repair import plan_model
+from workbench.repair.planner import models_of
+from workbench.rules import repair_model
+from workbench.rules.repair_model import Lack, Link, LogModel, Lot, Model, Server, achieved, left_behind
+from workbench.rules.send_session import SortedLog
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.sending import ONCE, Sending
@@ -28,8 +28,8 @@ from workbench.systems.ds389.rules.sending import ONCE, Sending
 class House:
     """The modules under test."""
 
-    mending = mending
-    rehearsal = rehearsal
+    mending = repair_model
+    rehearsal = plan_model
 
 
 @settings(max_examples=100, deadline=None)

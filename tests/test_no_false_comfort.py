@@ -17,11 +17,11 @@ from test_silent_servers import _with_failed
 from test_ways_that_lose import begins_later
 
 from workbench import Case, diagnose
-from workbench.boundary import to_yaml
-from workbench.cases.case import Case as _Case
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.verdicts import verdicts_on
-from workbench.repairs.planning import plan
+from workbench.case.case import Case as _Case
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.verdicts import verdicts_on
+from workbench.repair.planner import plan
+from workbench.safety import to_yaml
 
 Files = dict[str, Any]
 ANNA, ELSE = "uid=anna,ou=people", "uid=else,ou=people"

@@ -16,8 +16,8 @@ from kanidm_samples import case_of_set
 from tier_samples import case_of_tiers
 from view_samples import LOST
 
-from workbench.boundary import strict_yaml
 from workbench.cli import main
+from workbench.safety import strict_yaml
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))

@@ -21,12 +21,12 @@ from typing import Any
 
 import pytest
 
-from workbench.runs import notices
-from workbench.runs.checking import CheckedRun
-from workbench.runs.comparing import Terms
-from workbench.runs.news import News
-from workbench.runs.notices import Notify, notify_of, tell
-from workbench.runs.orders import Orders
+from workbench.runs import notifications
+from workbench.runs.fact_diff import Terms
+from workbench.runs.notification_state import News
+from workbench.runs.notifications import Notify, notify_of, tell
+from workbench.runs.regression_check import CheckedRun
+from workbench.runs.run_config import Orders
 from workbench.runs.running import Run
 
 SECRET = "hook-7f3a"
@@ -318,7 +318,7 @@ def test_an_error_of_one_way_that_nobody_expected_keeps_nobody_from_being_told(
         notify = told_by(tmp_path, webhook_file=hook_file(tmp_path, port), mail_to=["b@[127.0.0.1]"], **where)
         for way, other in (("_mail", "the mail server"), ("_post", "the webhook")):
             with monkeypatch.context() as patched:
-                patched.setattr(notices, way, broken)
+                patched.setattr(notifications, way, broken)
                 (why,) = tell(notify, "nightly", news(tmp_path, "failed", "clean", "x"))
                 assert why == f"nobody was told by {other}: AttributeError"
                 (why,) = tell(notify, "nightly", again(tmp_path, "failed"))
@@ -357,7 +357,7 @@ class _Silent(socketserver.StreamRequestHandler):
 
 @pytest.mark.parametrize("way", ["webhook", "mail"])
 def test_who_answers_for_ever_is_not_waited_for(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notices, "SECONDS", 0.5)
+    monkeypatch.setattr(notifications, "SECONDS", 0.5)
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Dripping)
     server.daemon_threads = True
     with listening(server) as port:
@@ -398,6 +398,6 @@ def test_why_somebody_was_not_told_is_said_in_words_without_the_address(
     def failing(*_: object) -> str:
         raise error
 
-    monkeypatch.setattr(notices, "_post", failing)
+    monkeypatch.setattr(notifications, "_post", failing)
     (why,) = tell(Notify(f"http://127.0.0.1/{SECRET}"), "nightly", news(tmp_path, "failed", "clean", "x"))
     assert why == f"nobody was told by the webhook: {words}"

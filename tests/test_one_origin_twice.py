@@ -7,7 +7,7 @@ from pathlib import Path
 from detector_samples import listening
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
-from workbench.fleet.topology import topology
+from workbench.topology.topology import topology
 
 
 def test_a_link_is_told_by_the_address_at_which_its_consumer_listens(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from entry_samples import answered, entry, export, logged
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.only_holders import lacking_what_others_have
-from workbench.diagnosing.repair_sources import not_judged_on
-from workbench.diagnosing.unsure import MADE_AGAIN
-from workbench.repairs.planning import plan
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.only_holders import lacking_what_others_have
+from workbench.diagnosis.repair_sources import not_judged_on
+from workbench.diagnosis.uncertain_losses import MADE_AGAIN
+from workbench.repair.planner import plan
 from workbench.rules.verdicts import REPLACED, Reset
 from workbench.systems.ds389.repairs.links import _brought_by_each
 

@@ -11,11 +11,11 @@ from case_samples import everything
 from conftest import ROOT
 from incident_samples import LOST, case_of
 
-from workbench.boundary import to_yaml
 from workbench.jupyter import OWN
 from workbench.model import Problem
-from workbench.runs.checks import check_all
-from workbench.runs.orders import Orders, declared, read_orders
+from workbench.runs.baseline_check import check_all
+from workbench.runs.run_config import Orders, declared, read_orders
+from workbench.safety import to_yaml
 from workbench.views.parameters import as_parameters_file
 
 CASE = "case_folder"

@@ -10,10 +10,10 @@ from entry_samples import entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_field_truth import OTHER
 
-from workbench.diagnosing.diagnosis import diagnose, situation_of
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.replaced_data import wrote_again
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.replaced_data import wrote_again
+from workbench.repair.planner import plan
 
 BEGUN = "INFO - bdb_import_main - import userroot: Beginning import job..."
 IMPORTED = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."

@@ -15,13 +15,13 @@ from mesh_samples import case_of, pair_of_servers
 from spark_application import Application
 
 from workbench import Problem
-from workbench.diagnosing.diagnosis import logs_of, pair_matrix
+from workbench.diagnosis.case_diagnosis import logs_of, pair_matrix
 from workbench.engine.logs import StoredLog, marks_of
 from workbench.engine.pairs import exact_logs
 from workbench.engine.positions import place
-from workbench.fleet.topology import topology
-from workbench.rules.sending import Bound, SortedLog
+from workbench.rules.send_session import Bound, SortedLog
 from workbench.systems.ds389 import SYSTEM
+from workbench.topology.topology import topology
 
 
 def _check(spark: Any, folder: Path, seed: int, histories: int, partitions: tuple[int, ...]) -> Counter[str]:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from test_physical_log import a_copy, a_log, sizes_of
 
 from workbench import Case
-from workbench.engine import parts as writing
+from workbench.engine import partition_writer as writing
 from workbench.engine import physical
-from workbench.engine.parts import write_part
+from workbench.engine.partition_writer import write_part
 from workbench.engine.physical import checked_log, compared_logs, looked_at
 from workbench.model import Problem, Source
 from workbench.rules.physical_log import FORM, LIMIT, Record, checked, compared

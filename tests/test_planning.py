@@ -24,17 +24,17 @@ from slow_mending import Slow, Tie, World
 
 from workbench import Case, Problem
 from workbench.cli import main
-from workbench.diagnosing.diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import situation_of
 from workbench.model import Finding, counted
-from workbench.repairs import planning
-from workbench.repairs.bundles import write_bundle
-from workbench.repairs.left_over import Taken, not_mended
-from workbench.repairs.outcomes import outcome_of
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
-from workbench.repairs.rehearsal import Rehearsal
-from workbench.repairs.repairing import FINISHED, apply
-from workbench.rules import mending
+from workbench.repair import planner
+from workbench.repair.bundles import write_bundle
+from workbench.repair.outcomes import outcome_of
+from workbench.repair.plan_executor import FINISHED, apply
+from workbench.repair.plan_model import Rehearsal
+from workbench.repair.plan_text import plan_text
+from workbench.repair.plan_types import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
+from workbench.repair.unmended_findings import Taken, not_mended
+from workbench.rules import repair_model
 from workbench.systems import system_named
 from workbench.systems.ds389.repairs.filling import Initialise
 
@@ -43,19 +43,19 @@ show = system_named("ds389").show
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_the_right_one(name: str) -> None:
-    check_plan(planning, name)
+    check_plan(planner, name)
 
 
 @pytest.mark.parametrize("name", [name for name, must in PLANS.items() if must.steps])
 def test_a_plan_done_on_its_model_keeps_its_promise_and_a_step_left_out_does_not(name: str) -> None:
-    plan = planned(planning, name)
-    whole, last = Rehearsal(plan, models(planning, name)), plan.steps[-1]
+    plan = planned(planner, name)
+    whole, last = Rehearsal(plan, models(planner, name)), plan.steps[-1]
     for step in plan.steps:
         whole.apply(step, {})
         assert whole.done(step, {}) and not whole.shortfall(step, {})
     if not plan.promise:
         return
-    idle = Rehearsal(plan, models(planning, name))
+    idle = Rehearsal(plan, models(planner, name))
     rows = [row for row in plan.promise if row["suffix"] == last.suffix]
     assert idle.shortfall(last, {}) == [
         f"{row['server']} still lacks {row['count']:,} of {counted(row['count'])} of origin {row['origin']}"
@@ -66,21 +66,21 @@ def test_a_plan_done_on_its_model_keeps_its_promise_and_a_step_left_out_does_not
 @pytest.mark.parametrize("name", [name for name, must in PLANS.items() if must.steps])
 def test_a_plan_can_be_rehearsed_whatever_is_on_its_way(name: str, tmp_path: Path) -> None:
     """In `lag` a change is on its way over links that run: no reason to take the model for one that has moved on."""
-    plan = planned(planning, name)
-    assert apply(plan, Rehearsal(plan, models(planning, name), show), tmp_path, patience=0).state == FINISHED
+    plan = planned(planner, name)
+    assert apply(plan, Rehearsal(plan, models(planner, name), show), tmp_path, patience=0).state == FINISHED
 
 
 def test_names_that_nothing_bears_are_refused() -> None:
     case = loaded("lag_behind_disabled_links/during")
-    with diagnosed_once(planning):
+    with diagnosed_once(planner):
         with pytest.raises(Problem, match=r"nothing was found of s9\\x1b") as told:
-            planning.plan(case, ["s9\x1b"])
+            planner.plan(case, ["s9\x1b"])
         assert "LINK_DISABLED" in str(told.value)
         with pytest.raises(Problem, match=r"no way is named frobnicate") as told:
-            planning.plan(case, ways=["frobnicate", "enable"])
+            planner.plan(case, ways=["frobnicate", "enable"])
         assert "enable" in str(told.value)
         for name in ("LINK_DISABLED", "s2"):
-            assert [step.key for step in planning.plan(case, [name]).steps] == [
+            assert [step.key for step in planner.plan(case, [name]).steps] == [
                 "1-enable-s1-to-s2",
                 "2-enable-s3-to-s2",
             ]
@@ -102,7 +102,7 @@ class Offer:
 
 def tried(world: World, server: str, *effects: dict[str, Any]) -> Any:
     """How effects come out that are to mend all that a server lacks."""
-    model, _ = model_of(type("House", (), {"mending": mending}), world)
+    model, _ = model_of(type("House", (), {"mending": repair_model}), world)
     model.settle()
     lacks = frozenset(lack for lack in model.missing() | model.pending() if lack.server == server)
     nobody: Any = None  # the case is not asked
@@ -150,13 +150,13 @@ def test_a_way_that_keeps_its_promise_is_called_proven() -> None:
 @pytest.fixture
 def plan_file(tmp_path: Path) -> Path:
     file = tmp_path / "plan.json"
-    file.write_text(json.dumps(as_json(planned(planning, "purged"))))
+    file.write_text(json.dumps(as_json(planned(planner, "purged"))))
     return file
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_the_same_when_it_is_read_again(name: str, tmp_path: Path) -> None:
-    plan = planned(planning, name)
+    plan = planned(planner, name)
     (tmp_path / "plan.json").write_text(json.dumps(as_json(plan)))
     again = read_plan(tmp_path)
     assert (again.id, as_json(again)) == (plan.id, as_json(plan))
@@ -165,8 +165,8 @@ def test_a_plan_is_the_same_when_it_is_read_again(name: str, tmp_path: Path) -> 
 
 def test_the_same_case_gives_the_same_plan() -> None:
     for name in ("purged", "two suffixes"):
-        again = planning.plan(loaded(PLANS[name].source), made_at=AT)
-        assert as_json(again) == as_json(planned(planning, name))
+        again = planner.plan(loaded(PLANS[name].source), made_at=AT)
+        assert as_json(again) == as_json(planned(planner, name))
 
 
 def _edits(found: Any, path: tuple[Any, ...] = ()) -> Any:
@@ -261,7 +261,7 @@ def test_a_plan_without_a_way_says_what_a_person_can_do(tmp_path: Path) -> None:
         **server("s2", 2, ALL, [*MADE, *OWN], agreement("s2-to-s1", 38901)),
         **server("s3", READ_ONLY, {1: (MADE[0], MADE[-2]), 2: (OWN[0], OWN[0])}, [*MADE[:-1], *OWN], port=3),
     }
-    (line,) = [one for one in planning.plan(case_of(tmp_path, files)).open if one.startswith("PENDING_CHANGES s3")]
+    (line,) = [one for one in planner.plan(case_of(tmp_path, files)).open if one.startswith("PENDING_CHANGES s3")]
     assert line.endswith(
         "what to do: make an agreement to s3 on a server that has them, if s3 is still meant to take part"
     )
@@ -276,7 +276,7 @@ def test_a_hub_feeds_no_server_that_takes_it_for_itself(tmp_path: Path) -> None:
         **server("s2", 2, spans, [*MADE, *OWN, *last[:2]], agreement("s2-to-s1", 38901) + agreement("s2-to-h1", 38950)),
         **server("h1", READ_ONLY, spans | {3: (last[0], last[-1])}, [*MADE, *OWN, *last], port=50),
     }
-    fed = [step.details["to"] for step in planning.plan(case_of(tmp_path, files)).steps if step.repair == "feed"]
+    fed = [step.details["to"] for step in planner.plan(case_of(tmp_path, files)).steps if step.repair == "feed"]
     assert fed == ["s2"]
 
 
@@ -337,7 +337,7 @@ def run_bundle(folder: Path, script: str, plan: Plan, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("name", [name for name, must in PLANS.items() if must.steps])
 def test_a_bundle_is_a_script_that_a_shell_reads_and_holds_no_secret(name: str, tmp_path: Path) -> None:
-    plan = planned(planning, name)
+    plan = planned(planner, name)
     names = write_bundle(plan, tmp_path / "bundle")
     texts = {one.name: one.read_text() for one in (tmp_path / "bundle").iterdir()}
     assert sorted(texts) == names and {"repair.sh", "undo.sh", "README.md", "plan.txt"} <= texts.keys()
@@ -354,7 +354,7 @@ def test_a_bundle_is_a_script_that_a_shell_reads_and_holds_no_secret(name: str, 
 
 
 def test_a_script_ends_before_it_sends_what_stands_for_a_password(tmp_path: Path) -> None:
-    write_bundle(planned(planning, "trimmed here and kept there"), tmp_path / "bundle")
+    write_bundle(planned(planner, "trimmed here and kept there"), tmp_path / "bundle")
     script = str(tmp_path / "bundle" / "repair.sh")
     ran = subprocess.run(["sh", script], input="s2\n" * 2, capture_output=True, text=True, check=False)
     assert (ran.returncode, "write the password into 1-feed-s3-from-s2.ldif" in ran.stdout) == (4, True), ran
@@ -373,7 +373,7 @@ LEFT = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_every_warning_and_error_is_mended_or_named(name: str) -> None:
-    plan = planned(planning, name)
+    plan = planned(planner, name)
     wanted = LEFT.get(name, ())
     assert len(plan.left) == len(wanted) and all(map(str.startswith, plan.left, wanted)), plan.left
     assert ("Nothing needs mending." in plan_text(plan)) == (not (plan.steps or plan.left or plan.open))
@@ -438,7 +438,7 @@ def test_a_script_ends_before_it_adds_an_entry_without_what_no_file_may_hold(tmp
 
 
 def test_no_file_of_a_bundle_is_written_elsewhere(tmp_path: Path) -> None:
-    plan = planned(planning, "lag")
+    plan = planned(planner, "lag")
     steps = tuple(replace(step, key=f"{step.key}/../../../x") for step in plan.steps)
     (tmp_path / "bundle" / steps[0].key.partition("/")[0]).mkdir(parents=True)
     write_bundle(replace(plan, steps=steps), tmp_path / "other")
@@ -459,8 +459,8 @@ HOSTILE = [
 @pytest.mark.parametrize("evil", HOSTILE)
 def test_names_from_the_data_stay_words(evil: str, tmp_path: Path) -> None:
     """Wherever a name may stand: the case, a server, a suffix, an agreement, an entry, and every sentence made of them."""
-    plan = planned(planning, "restored")
-    undoable = planned(planning, "lag").steps
+    plan = planned(planner, "restored")
+    undoable = planned(planner, "lag").steps
     steps = tuple(
         replace(
             step,
@@ -496,7 +496,7 @@ def test_a_hostile_agreement_is_planned_and_bundled_as_a_name(evil: str, tmp_pat
         **server("s1", 1, ALL, [*MADE, *OWN], agreement(evil, 38902, enabled=False)),
         **server("s2", 2, {1: (MADE[0], MADE[3]), 2: (OWN[0], OWN[0])}, [*MADE[:4], *OWN]),
     }
-    plan = planning.plan(case_of(tmp_path, files))
+    plan = planner.plan(case_of(tmp_path, files))
     words = plan.steps[0].commands[0]
     assert words[-1] == evil and (words[-2] == "--") == evil.startswith("-")
     assert f"cn={evil.replace(';', chr(92) + '3B')},cn=replica" in plan.steps[0].sends
@@ -527,4 +527,4 @@ COLLECTED: list[tuple[str, Callable[[Plan], Any], Any]] = [
 def test_plans_of_whole_incidents(folder: str, asked: Callable[[Plan], Any], answer: Any, tmp_path: Path) -> None:
     case = Case.create(tmp_path / "case")
     case.load([SHARED / "incidents" / folder])
-    assert asked(planning.plan(case)) == answer
+    assert asked(planner.plan(case)) == answer

@@ -21,7 +21,11 @@ from session_checks import ORACLES, check, check_expected
 from session_samples import CORNERS, random_session
 from test_vectors import check_vectors
 
-VECTORS, SENDING, DS389 = "workbench.rules.vectors", "workbench.rules.sending", "workbench.systems.ds389.rules.sending"
+VECTORS, SENDING, DS389 = (
+    "workbench.rules.vectors",
+    "workbench.rules.send_session",
+    "workbench.systems.ds389.rules.sending",
+)
 PENDING = "workbench.rules.pending"
 RANDOM_SESSIONS = 2_500
 

@@ -18,10 +18,10 @@ from planted import Check, Fault, check_noticed, name_of, run_checks
 from slow_mending import World
 from test_mending import shown_world
 
-from workbench.diagnosing.diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import situation_of
 
-MENDING, REHEARSAL, PLANNING = "workbench.rules.mending", "workbench.repairs.rehearsal", "workbench.repairs.planning"
-OUTCOMES = "workbench.repairs.outcomes"
+MENDING, REHEARSAL, PLANNING = "workbench.rules.repair_model", "workbench.repair.plan_model", "workbench.repair.planner"
+OUTCOMES = "workbench.repair.outcomes"
 
 FAULTS = [
     # the model

@@ -14,7 +14,7 @@ from case_samples import SNAPSHOTS, everything
 
 from benchmarks.changelog_data import generate
 from widgets import progress
-from widgets.meanwhile import heard_meanwhile
+from widgets.live_messages import heard_meanwhile
 from widgets.progress import CANCELLED, DONE, FAILED, Progress, watched
 from workbench import Case
 from workbench.model import Problem

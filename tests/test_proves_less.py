@@ -18,11 +18,11 @@ from test_initialisations import WHOLE, emptied
 from test_ways_that_lose import begins_later
 
 from workbench import diagnose
-from workbench.diagnosing.contents import Difference
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.verdicts import verdicts_on
-from workbench.repairs.planning import plan
-from workbench.repairs.unlike_entries import of_its_own
+from workbench.diagnosis.contents import Difference
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.verdicts import verdicts_on
+from workbench.repair.planner import plan
+from workbench.repair.unlike_entries import of_its_own
 
 Files = dict[str, Any]
 ANNA, ELSE = "uid=anna,ou=people", "uid=else,ou=people"

@@ -10,7 +10,7 @@ from detector_samples import findings, listening, of, status, with_status
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench import diagnose
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.diagnosis_text import headline
 
 Files = dict[str, Any]
 

@@ -10,10 +10,10 @@ from entry_samples import answered
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 from test_field_truth import Files, read
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.matrix_text import told
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.pair_matrix_text import told
+from workbench.repair.planner import plan
 
 NOT_LOCATED = (
     "[02/Apr/2024:02:40:13.000000000 +0000] - ERR - NSMMReplicationPlugin - changelog program - repl_plugin_name_cl - "

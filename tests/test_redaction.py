@@ -15,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_secrets import CANARY, SHAPED
 
-from workbench.boundary import printable
 from workbench.model import REMOVED, Naming, Problem
-from workbench.plain import one_cell
 from workbench.report.redaction import (
     BY_KEY,
     DROPPED,
@@ -34,8 +32,10 @@ from workbench.report.redaction import (
     speaks,
     without_secrets,
 )
+from workbench.safety import printable
 from workbench.systems.ds389.naming import NAMING
 from workbench.systems.ds389.secrets import SECRETS
+from workbench.text_table import one_cell
 
 KEY = b"k" * 32
 letters = st.text(st.sampled_from("abcxyzABZ0189-_.: äßİΣς<>&\\$(["), min_size=1, max_size=9)

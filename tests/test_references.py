@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.diagnosing.matrix_text import why_it_fails
-from workbench.diagnosing.references import drop_void_causes, name_what_tells, with_shown_references
+from workbench.diagnosis.finding_references import drop_void_causes, name_what_tells, with_shown_references
+from workbench.diagnosis.pair_matrix_text import why_it_fails
 from workbench.model import Finding, step
 
 GONE = "CHANGES_THROWN_AWAY"

@@ -11,10 +11,10 @@ from entry_samples import TAGS, answered, logged
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, replica
 
 from workbench import diagnose
-from workbench.diagnosing.diagnosis import situation_of
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.obstacles import arrival_notes
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.obstacles import arrival_notes
+from workbench.repair.planner import plan
 
 ADDED, LATER, CHANGED = csn(10, 1), csn(20, 1), csn(30, 1)
 ENTRY = "uid=j1,ou=people"

@@ -10,9 +10,9 @@ from detector_samples import of, with_status, zulu
 from link_samples import BROKEN_OFF, line, mesh, refused_change, told
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 
 STARTED = "Error (0) Replica acquired successfully: Incremental update started"
 FULL = (

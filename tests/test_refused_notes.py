@@ -9,7 +9,7 @@ from detector_samples import plain_line
 from entry_samples import answered, entry, mesh
 from mesh_samples import case_of, csn
 
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosis.case_diagnosis import diagnose
 
 REFUSED = (
     "ERR - do_modify - Rejecting replicated password policy operation(conn=6 op=5) for entry uid=a,dc=example,dc=com.  To allow "

@@ -8,10 +8,10 @@ from detector_samples import of
 from link_samples import BROKEN_OFF, line, mesh, refused_change
 from mesh_samples import case_of, csn
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 
 
 def test_who_has_no_data_refuses_changes_for_that_alone(tmp_path: Path) -> None:

@@ -10,16 +10,16 @@ from detector_samples import findings, listening, of, plain_line, status, with_s
 from entry_samples import TOMBSTONE, answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
-from workbench.diagnosing import dropping
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.contents import Contents
-from workbench.diagnosing.diagnosis import diagnose, situation_of
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.output_keys import undocumented
-from workbench.repairs.planning import plan
-from workbench.report.making import whole_report
+from workbench.diagnosis import dropped_changes
+from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.change_explanation import story
+from workbench.diagnosis.contents import Contents
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.output_keys import undocumented
+from workbench.repair.planner import plan
 from workbench.report.markdown import markdown
+from workbench.report.report_pipeline import whole_report
 
 OTHER = "66000fff0000ffff0000"
 
@@ -340,8 +340,8 @@ def test_logs_are_read_once_for_what_a_server_remembers(tmp_path: Path, monkeypa
         asked.append(server)
         return read(evidence, server)
 
-    read = dropping._remembered
-    monkeypatch.setattr(dropping, "_remembered", counted)
+    read = dropped_changes._remembered
+    monkeypatch.setattr(dropped_changes, "_remembered", counted)
     files = comes_back((5, CLEANED))
     files["c3.replica.ldif"] = replica(65535, elements({}), flags=0)
     assert len(diagnose(case_of(tmp_path, files))["pending"]) == 2

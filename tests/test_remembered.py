@@ -28,14 +28,14 @@ from widgets import (
     WalkThrough,
 )
 from workbench import Case, Problem
-from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.matrix_text import stuck_of
-from workbench.engine.rows import groups_that
-from workbench.views.listed import Asked, positions_page, tombstones_page
+from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.pair_matrix_text import stuck_of
+from workbench.engine.selective_read import groups_that
+from workbench.views.entry_ranges import compared, floor_grid, range_bars
 from workbench.views.overview import mesh
 from workbench.views.parameters import span_of
-from workbench.views.remembered import compared, floor_grid, range_bars
-from workbench.views.walks import walk, walks
+from workbench.views.position_pages import Asked, positions_page, tombstones_page
+from workbench.views.worked_examples import walk, walks
 
 NOW = 20 * 24 * 3600
 
@@ -364,7 +364,7 @@ def test_of_what_is_listed_only_the_rows_near_a_page_are_read(tmp_path: Path, mo
             groups.append(len(table))
             yield table
 
-    monkeypatch.setattr("workbench.views.listed.groups_that", counted)
+    monkeypatch.setattr("workbench.views.position_pages.groups_that", counted)
     page = positions_page(incident, Asked(), size=20)
     assert [row["position"] for row in page["rows"]] == [text_of(second, "ab"[second % 2]) for second in range(1, 21)]
     assert all(cell["listed"] for row in page["rows"] for cell in row["cells"])

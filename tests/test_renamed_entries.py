@@ -11,8 +11,8 @@ import pytest
 from entry_samples import logged, mesh
 from mesh_samples import SUFFIX, case_of, csn
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.systems.ds389.live.entry_hands import Rewrite
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.systems.ds389.live.entry_executors import Rewrite
 
 FIRST, SECOND, AWAY, BACK = csn(20, 2), csn(21, 1), csn(40, 2), csn(42, 2)
 

@@ -19,10 +19,10 @@ from memory_servers import BIND_PASSWORD, MemorySite, dn_of
 
 from workbench.cli import main
 from workbench.model import Problem
-from workbench.repairs.plans import NAME, Plan, as_json
-from workbench.repairs.reaching import REPLICATION_PASSWORD
-from workbench.repairs.repairing import FINISHED, apply
-from workbench.repairs.standing import HALF_DONE, JOURNAL, NOT_BEGUN, state_of
+from workbench.repair.plan_executor import FINISHED, apply
+from workbench.repair.plan_progress import HALF_DONE, JOURNAL, NOT_BEGUN, state_of
+from workbench.repair.plan_types import NAME, Plan, as_json
+from workbench.repair.server_access import REPLICATION_PASSWORD
 from workbench.systems.ds389.live import site
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -152,7 +152,7 @@ from pathlib import Path
 from hand_plans import REPAIRS
 from memory_servers import MemorySite, InTurn
 from workbench.cli import main
-from workbench.repairs.plans import NAME, as_json
+from workbench.repair.plan_types import NAME, as_json
 from workbench.systems.ds389.live import planned, site
 
 folder, moment = Path(sys.argv[1]), sys.argv[2]

@@ -19,7 +19,7 @@ from live_installed import MANAGER_PASSWORD, REPLICA
 from live_mesh import Mesh
 
 from workbench import Case
-from workbench.repairs.reaching import REPLICATION_PASSWORD
+from workbench.repair.server_access import REPLICATION_PASSWORD
 
 pytestmark = pytest.mark.live
 

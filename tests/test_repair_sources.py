@@ -11,8 +11,8 @@ from entry_samples import logged
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, replica
 from test_replication_was_off import off_and_on, switched
 
-from workbench.diagnosing.diagnosis import situation_of
-from workbench.diagnosing.repair_sources import best_links_to, can_fill, sources_that_fill, whole_of
+from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.repair_sources import best_links_to, can_fill, sources_that_fill, whole_of
 
 LOST, LATER = csn(10, 2), csn(20, 2)
 HUB = 65535

@@ -23,10 +23,10 @@ from repair_samples import KINDS, SUFFIX, VECTOR, InFile, Toy, before_the_plan, 
 
 from workbench.journal import OWNER
 from workbench.model import Problem
-from workbench.repairs.baseline import Allowed, not_as_planned
-from workbench.repairs.plans import Plan, as_json
-from workbench.repairs.repairing import FAILED, FINISHED, STOPPED, Outcome, apply, give_up
-from workbench.repairs.standing import GIVEN_UP, HALF_DONE, JOURNAL, NOT_BEGUN, state_of
+from workbench.repair.plan_executor import FAILED, FINISHED, STOPPED, Outcome, apply, give_up
+from workbench.repair.plan_preconditions import Allowed, not_as_planned
+from workbench.repair.plan_progress import GIVEN_UP, HALF_DONE, JOURNAL, NOT_BEGUN, state_of
+from workbench.repair.plan_types import Plan, as_json
 
 # Cut short everywhere
 
@@ -109,9 +109,9 @@ sys.modules["workbench"] = house  # all that the package itself loads is not nee
 sys.path.insert(0, sys.argv[1] + "/tests")
 import pathlib, time
 from repair_samples import InFile, Toy
-from workbench.repairs.plans import read_plan
-from workbench.repairs.repairing import apply
-from workbench.repairs.standing import HALF_DONE, state_of
+from workbench.repair.plan_types import read_plan
+from workbench.repair.plan_executor import apply
+from workbench.repair.plan_progress import HALF_DONE, state_of
 assert not {"pyspark", "pyarrow", "pandas", "numpy"} & sys.modules.keys()
 folder = pathlib.Path(sys.argv[2])
 plan = read_plan(folder)

@@ -14,10 +14,10 @@ from entry_samples import mesh as shown_by
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.fleet.topology import topology
+from workbench.diagnosis.diagnosis_text import headline
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.systems.ds389.rules.proving import resets
+from workbench.topology.topology import topology
 
 NOW = INCIDENT / "2-during"
 

@@ -10,8 +10,8 @@ from detector_samples import plain_line, read_at
 from entry_samples import answered, entry, logged, mesh
 from mesh_samples import case_of, changelog, csn
 
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.change_explanation import story
 
 STARTS = "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up"
 MADE, NEWER, NEWEST = csn(20, 2), csn(40, 1), csn(60, 1)

@@ -12,11 +12,11 @@ from link_samples import NO_CONNECTION, not_connected
 from link_samples import told as told_by
 from mesh_samples import agreement, case_of, pair_of_servers
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.matrix_text import matrix_text
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.pair_matrix_text import matrix_text
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 from workbench.systems import system_named
 
 NOT_UNDERSTOOD = status(

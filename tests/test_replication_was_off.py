@@ -17,11 +17,11 @@ from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, ele
 from planning_samples import MADE, Files, server, stamps
 from test_thrown_away import verdicts
 
-from workbench.boundary import to_yaml
-from workbench.diagnosing import put_back as put_back_module
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis import older_state_put_back as put_back_module
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import diagnosis_text, headline
+from workbench.repair.planner import plan
+from workbench.safety import to_yaml
 from workbench.systems import system_named
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 from workbench.systems.ds389.formats.errors_log import ERRORS_LOG

@@ -24,22 +24,22 @@ from test_secrets import CANARY, NAMED, PACKED, SHAPED
 
 from workbench import Case
 from workbench.cli import main
-from workbench.diagnosing.codes import all_codes
-from workbench.diagnosing.incident import Incident
-from workbench.engine.likeness import likeness
+from workbench.diagnosis.codes import all_codes
+from workbench.diagnosis.incident import Incident
+from workbench.engine.change_fingerprints import likeness
 from workbench.journal import Journal
 from workbench.model import Problem
-from workbench.repairs.case_plan import plan_for
-from workbench.repairs.plans import NAME as PLAN
-from workbench.repairs.plans import as_json, read_plan
-from workbench.repairs.standing import BEGINS, JOURNAL
-from workbench.report import packing
-from workbench.report.gathering import gathered
-from workbench.report.making import pseudonyms_of, redacted_report, whole_report
+from workbench.repair.case_plan import plan_for
+from workbench.repair.plan_progress import BEGINS, JOURNAL
+from workbench.repair.plan_types import NAME as PLAN
+from workbench.repair.plan_types import as_json, read_plan
+from workbench.report import export
+from workbench.report.export import COLUMN_RULES, TABLE_RULES, case_export
 from workbench.report.markdown import markdown
-from workbench.report.packing import COLUMN_RULES, TABLE_RULES, case_export
 from workbench.report.page import page
 from workbench.report.redaction import BY_KEY, DROPPED, KEPT, TIME, Pseudonyms, speaks
+from workbench.report.report_data import gathered
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report, whole_report
 from workbench.systems import system_named
 from workbench.systems.ds389.naming import NAMING
 from workbench.tables import COLUMNS
@@ -368,7 +368,7 @@ def test_a_name_that_is_left_in_a_table_is_found_and_nothing_is_packed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = copied(tmp_path)
-    monkeypatch.setattr(packing, "_of", lambda rule, text, names: text)
+    monkeypatch.setattr(export, "_of", lambda rule, text, names: text)
     done = run(case.folder, "--case-export", tmp_path / "out.zip")
     assert done.exit_code == 2 and "names would be left in it" in done.output
     assert not (tmp_path / "out.zip").exists()
@@ -377,10 +377,10 @@ def test_a_name_that_is_left_in_a_table_is_found_and_nothing_is_packed(
 def test_what_is_kept_as_it_is_is_looked_at_too() -> None:
     made = Pseudonyms(b"k" * 32)
     made.learn("server", ["berlin"])
-    packing._check(pa.array(["6b006176000000010000", None]), "position", "x", made)
+    export._check(pa.array(["6b006176000000010000", None]), "position", "x", made)
     for text in ("berlin", "6b006176000000010000 at berlin"):
         with pytest.raises(Problem, match="1 names would be left"):
-            packing._check(pa.array(["6b006176000000010000", None, text]), "position", "x", made)
+            export._check(pa.array(["6b006176000000010000", None, text]), "position", "x", made)
 
 
 def test_every_column_of_text_has_a_rule() -> None:

@@ -15,13 +15,13 @@ from hostile import MARKUP, PAYLOADS, poisoned_incident
 from incident_samples import FOLDER, LOST, case_of
 
 from workbench import Case
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
 from workbench.journal import Journal
-from workbench.repairs.case_plan import plan_for
-from workbench.repairs.standing import BEGINS, JOURNAL
-from workbench.report.making import pseudonyms_of, redacted_report, whole_report
+from workbench.repair.case_plan import plan_for
+from workbench.repair.plan_progress import BEGINS, JOURNAL
 from workbench.report.markdown import escaped, markdown
 from workbench.report.page import network, page, style
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report, whole_report
 
 LIVE = {
     "script",

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from report_samples import loaded, three
 from test_report import shown_in
 
-from workbench.diagnosing.incident import Incident
-from workbench.report import packing
-from workbench.report.making import pseudonyms_of, redacted_report
+from workbench.diagnosis.incident import Incident
+from workbench.report import export
+from workbench.report.export import case_export
 from workbench.report.markdown import markdown
-from workbench.report.packing import case_export
 from workbench.report.page import page
 from workbench.report.redaction import LEFT_OUT, Pseudonyms
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report
 from workbench.systems.ds389.naming import NAMING
 
 CORES = ("Qzxacmeq", "Münchenß", "İstanbulİ", "ΑΘΗΝΑΣ", "Пример", "例え話", "उदाहरण", "مثال", "0qzx47110815")
@@ -119,5 +119,5 @@ def test_in_a_column_of_names_a_word_of_any_sentence_is_a_name(column: str, text
     names = Pseudonyms(b"k" * 32, None, NAMING)
     names.learn("host", ["mail"])
     names.learn("server", ["hub"])
-    shown = packing._redacted(pa.array([text, None]), "links", column, pa.string(), names).to_pylist()
+    shown = export._redacted(pa.array([text, None]), "links", column, pa.string(), names).to_pylist()
     assert shown == [{"url": "ldap://host-1:port-1", "consumer_host": "host-1", "holder": "server-1"}[column], None]

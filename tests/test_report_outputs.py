@@ -17,12 +17,12 @@ import pytest
 from test_report import SECRET_NAMES, copied, run
 from test_secrets import CANARY
 
-from workbench.diagnosing.incident import Incident
-from workbench.repairs.case_plan import plan_for
-from workbench.repairs.standing import JOURNAL, state_of
-from workbench.report import packing
-from workbench.report.making import REPORTS, report_without_names
+from workbench.diagnosis.incident import Incident
+from workbench.repair.case_plan import plan_for
+from workbench.repair.plan_progress import JOURNAL, state_of
+from workbench.report import export
 from workbench.report.redaction import NAME as KEPT_NAMES
+from workbench.report.report_pipeline import REPORTS, report_without_names
 
 
 def test_two_reports_differ_in_the_line_of_the_run_alone(tmp_path: Path) -> None:
@@ -74,12 +74,12 @@ def test_a_case_that_cannot_be_written_has_a_report_elsewhere(tmp_path: Path, mo
     def refused(*_: Any, **__: Any) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("workbench.report.making.keep", refused)
+    monkeypatch.setattr("workbench.report.report_pipeline.keep", refused)
     case = copied(tmp_path)
     done = run(case.folder, "--out", tmp_path / "r.html")
     assert done.exit_code == 0 and "next report will have others" in done.stderr
     assert (tmp_path / "r.html").exists() and not (case.folder / KEPT_NAMES).exists()
-    monkeypatch.setattr("workbench.report.making.Journal.append", refused)
+    monkeypatch.setattr("workbench.report.report_pipeline.Journal.append", refused)
     done = run(case.folder, "--out", tmp_path / "all.html", "--unredacted", "--reason", "x")
     assert done.exit_code == 2 and not (tmp_path / "all.html").exists()
 
@@ -178,7 +178,7 @@ def test_what_others_may_read_is_up_to_the_user(tmp_path: Path, monkeypatch: pyt
     printer = tmp_path / "chromium"
     printer.write_text('#!/bin/sh\nfor one; do case $one in --print-to-pdf=*) echo %PDF > "${one#*=}";; esac; done\n')
     printer.chmod(0o755)
-    monkeypatch.setattr("workbench.report.packing.browser", lambda: str(printer))
+    monkeypatch.setattr("workbench.report.export.browser", lambda: str(printer))
     before = os.umask(0o077)
     try:
         outputs = ("--pdf", tmp_path / "x.pdf", "--out", tmp_path / "x.html")
@@ -209,7 +209,7 @@ def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("workbench.cli.terminal.write_whole", full)
     done = run(case.folder, "--out", tmp_path / "x.html")
     assert done.exit_code == 2 and "the disk is full" in done.output and "free some space" in done.output
-    monkeypatch.setattr("workbench.report.packing.zipfile.ZipFile.open", full)
+    monkeypatch.setattr("workbench.report.export.zipfile.ZipFile.open", full)
     done = run(case.folder, "--case-export", tmp_path / "x.zip")
     assert done.exit_code == 2 and "the disk is full" in done.output and "folder that exists" not in done.output
     assert not (tmp_path / "x.zip").exists() and not list(tmp_path.glob(".*"))
@@ -247,13 +247,13 @@ def test_a_report_that_cannot_keep_its_pseudonyms_leaves_no_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = copied(tmp_path)
-    real = packing._pack
+    real = export._pack
 
     def meanwhile(incident: Incident, *rest: Any) -> None:
         real(incident, *rest)
         report_without_names(incident)  # another report takes the same numbers
 
-    monkeypatch.setattr(packing, "_pack", meanwhile)
+    monkeypatch.setattr(export, "_pack", meanwhile)
     (tmp_path / "old.zip").write_text("of yesterday")
     for name in ("x.zip", "old.zip"):
         (case.folder / KEPT_NAMES).unlink(missing_ok=True)

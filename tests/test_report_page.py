@@ -19,11 +19,11 @@ from incident_samples import LOST, case_of
 from test_report_forms import poisoned
 
 from workbench import Case
-from workbench.diagnosing.incident import Incident
-from workbench.repairs.case_plan import plan_for
-from workbench.report.making import pseudonyms_of, redacted_report, whole_report
-from workbench.report.packing import write_pdf
+from workbench.diagnosis.incident import Incident
+from workbench.repair.case_plan import plan_for
+from workbench.report.export import write_pdf
 from workbench.report.page import page
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report, whole_report
 
 pytestmark = [pytest.mark.browser]
 

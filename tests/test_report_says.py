@@ -20,17 +20,17 @@ from report_samples import loaded, of_two_suffixes, three
 from test_suffixes import two_fleets
 
 from workbench import Case
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import diagnosis_text, headline, summed
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import diagnosis_text, headline, summed
+from workbench.diagnosis.incident import Incident
 from workbench.journal import Journal
-from workbench.repairs.case_plan import plan_for
-from workbench.repairs.plans import NAME as PLAN
-from workbench.repairs.standing import BEGINS, JOURNAL
-from workbench.report.gathering import gathered
-from workbench.report.making import pseudonyms_of, redacted_report, whole_report
+from workbench.repair.case_plan import plan_for
+from workbench.repair.plan_progress import BEGINS, JOURNAL
+from workbench.repair.plan_types import NAME as PLAN
 from workbench.report.markdown import markdown
 from workbench.report.page import page
+from workbench.report.report_data import gathered
+from workbench.report.report_pipeline import pseudonyms_of, redacted_report, whole_report
 from workbench.rules.verdicts import SAYS
 from workbench.views.overview import mesh
 
@@ -136,7 +136,7 @@ def test_the_same_bytes_whatever_the_order_of_sets(tmp_path: Path) -> None:
 
 
 def test_causes_of_equal_weight_are_told_in_one_order() -> None:
-    from workbench.report.gathering import _by_cause
+    from workbench.report.report_data import _by_cause
 
     rows = [{"cause": code, "position": code or ""} for code in ("VECTOR_AHEAD", None, "APPLY_SKIPPED", "VECTOR_AHEAD")]
     assert [code for code, _ in _by_cause(rows)] == ["VECTOR_AHEAD", "APPLY_SKIPPED", None]

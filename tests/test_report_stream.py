@@ -16,11 +16,11 @@ from stream_files import bulk, case_of_logs, log_of, without
 from stream_histories import Sent
 
 from workbench.cli import main
-from workbench.diagnosing.incident import Incident
-from workbench.report.making import redacted, whole_report
+from workbench.diagnosis.incident import Incident
 from workbench.report.markdown import markdown
 from workbench.report.page import page
 from workbench.report.redaction import Pseudonyms
+from workbench.report.report_pipeline import redacted, whole_report
 from workbench.rules.segments import Message, Piece
 from workbench.systems.drizzle.naming import NAMING, parts
 

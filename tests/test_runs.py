@@ -25,15 +25,15 @@ from incident_samples import LOST, case_of
 
 from widgets.inputs import Inputs
 from workbench import Case
-from workbench.diagnosing.incident import RECORD as RECORD_FILE
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import RECORD as RECORD_FILE
+from workbench.diagnosis.incident import Incident
 from workbench.journal import owned
 from workbench.model import Problem
 from workbench.runs import running
-from workbench.runs.checking import Demands, checked
-from workbench.runs.orders import Order, Orders
+from workbench.runs.check_output import checked_junit
+from workbench.runs.regression_check import Demands, checked
+from workbench.runs.run_config import Order, Orders
 from workbench.runs.running import DONE, FAILED, LOG, run, runs_in
-from workbench.runs.told import checked_junit
 from workbench.views.parameters import keep, kept_in
 
 FACTS: dict[str, Any] = {
@@ -234,7 +234,7 @@ def test_a_run_ends_with_the_process_that_started_it(
     cell = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     asked = order(cell, RECORD)
     code = (
-        "from pathlib import Path; from workbench.runs.orders import Order; from workbench.runs.running import run;"
+        "from pathlib import Path; from workbench.runs.run_config import Order; from workbench.runs.running import run;"
         f"run(Order('case/small', Path({str(asked.notebook)!r}), Path({str(asked.case_folder)!r}), {{}}, 200))"
     )
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

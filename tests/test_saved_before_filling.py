@@ -12,11 +12,11 @@ from case_samples import INCIDENT
 from detector_samples import of
 from mesh_samples import case_of, csn
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.only_holders import waits_for_it
-from workbench.diagnosing.steps_before_filling import off_before_writable
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.only_holders import waits_for_it
+from workbench.diagnosis.steps_before_filling import off_before_writable
 from workbench.model import Finding, step
-from workbench.repairs.case_plan import plan_for
+from workbench.repair.case_plan import plan_for
 from workbench.rules.vectors import Span
 
 _RESTORED = INCIDENT.parent / "restored_from_own_backup" / "2-after"

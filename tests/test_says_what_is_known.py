@@ -19,12 +19,12 @@ from test_refused_meanwhile import FULL, refusing, says
 from test_thrown_away import verdicts
 from test_ways_that_lose import begins_later
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
 from workbench.model import Finding
-from workbench.repairs.left_over import Taken, not_mended
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import IF_BEHIND, Step
+from workbench.repair.plan_types import IF_BEHIND, Step
+from workbench.repair.planner import plan
+from workbench.repair.unmended_findings import Taken, not_mended
 
 Files = dict[str, Any]
 

@@ -22,8 +22,8 @@ from pydantic import Field, model_validator
 from rule_cases import disagreements
 
 from workbench import scenarios
-from workbench.checked import Inputs, checked, described
 from workbench.cli import main
+from workbench.input_validation import Inputs, checked, described
 from workbench.model import Kind, Problem
 from workbench.scenarios import answer, evaluate, kinds, read_cases
 

@@ -9,8 +9,8 @@ from detector_samples import findings, of
 from link_samples import BROKEN_OFF, line, mesh, refused_change
 from mesh_samples import case_of, csn
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
 
 _BEGUN = "Error (0) Replica acquired successfully: Incremental update started"
 _GONE = "Can't contact LDAP server(-1)"

@@ -23,8 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import HASHES, folded
 
-from workbench.boundary import Secrets, excerpt
 from workbench.model import REMOVED, Parsed, Piece, Source
+from workbench.safety import Secrets, excerpt
 from workbench.systems.ds389.formats import FORMATS
 from workbench.systems.ds389.formats import changelog as exact
 from workbench.systems.ds389.formats.changelog import SUSPECT_BODY, redact_body

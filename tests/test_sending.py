@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from session_checks import ORACLES, check, check_expected, check_plan, four, rule_set
 from session_samples import CORNERS, csn, random_session, session_inputs
 
-from workbench.rules import sending, vectors
+from workbench.rules import send_session, vectors
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.rules import sending as real
 
-HOUSE = SimpleNamespace(vectors=vectors, sending=sending, real=real)
+HOUSE = SimpleNamespace(vectors=vectors, sending=send_session, real=real)
 SESSIONS_AT_A_TIME = 50
 
 
@@ -70,12 +70,12 @@ def test_everything_that_can_be_said_is_said_in_the_random_sessions() -> None:
             seen[session.rules, "end", session.end] += 1
             twice = len(set(session.sent)) < len(session.sent)
             seen[session.rules, "loads", min(session.loads, 3)] += 1
-            seen[session.rules, "twice", twice and session.end != sending.ENDLESS] += 1
+            seen[session.rules, "twice", twice and session.end != send_session.ENDLESS] += 1
             seen[session.rules, "marks", session.decision == "send" and bool(inputs["start_iteration_records"])] += 1
-    for rules in (sending.Design, real.Sending):
+    for rules in (send_session.Design, real.Sending):
         assert {rule for name, what, rule in seen if (name, what) == (rules.name, "rule")} == set(rules.says)
         assert seen[rules.name, "marks", True] > 50
-    ends = {(name, end) for name, what, end in seen if what == "end" and end not in (None, sending.ENDLESS)}
+    ends = {(name, end) for name, what, end in seen if what == "end" and end not in (None, send_session.ENDLESS)}
     assert ends == {
         ("design", "no_more_updates"),
         ("design", "end_of_changelog"),
@@ -115,7 +115,7 @@ def test_a_session_that_turns_on_one_detail_agrees_with_the_second_opinion(name:
 def test_a_vector_that_contradicts_itself_leads_round_in_circles_and_the_session_says_so() -> None:
     """The first position is the one after the last in the same second: promoted each time, and never had."""
     session = check(HOUSE, "session", CORNERS["endless"])
-    assert (session.end, session.sent) == (sending.ENDLESS, [csn(1, 1, 1)] * 2)
+    assert (session.end, session.sent) == (send_session.ENDLESS, [csn(1, 1, 1)] * 2)
 
 
 def test_the_real_server_can_send_a_change_twice() -> None:
@@ -161,22 +161,22 @@ def test_a_mark_right_behind_the_stop_moves_it_like_a_change() -> None:
             start_iteration_records=marks,
         )
         check_plan(HOUSE, "session", inputs)
-        plan = sending.plan(rule_set(HOUSE, "session", inputs), *four(HOUSE, inputs))
+        plan = send_session.plan(rule_set(HOUSE, "session", inputs), *four(HOUSE, inputs))
         assert plan.counts == {"sent": 1, outcome: 1}
 
 
 def test_a_plan_promotes_no_change_that_follows_one_before_the_start() -> None:
     """The consumer is as far as the supplier for replica 1, so the session starts behind the record after its stop."""
     inputs = CORNERS["promotable only behind one before the start"]
-    plan = sending.plan(rule_set(HOUSE, "session", inputs), *four(HOUSE, inputs))
+    plan = send_session.plan(rule_set(HOUSE, "session", inputs), *four(HOUSE, inputs))
     assert plan.counts == {"sent": 1, "beyond_local_max": 1}
 
 
 def test_an_event_of_another_kind_is_refused_by_name() -> None:
-    log = sending.SortedLog(["66000002000000010000"], slow_sessions.rid_of)
+    log = send_session.SortedLog(["66000002000000010000"], slow_sessions.rid_of)
     supplier = {"1": Span("66000002000000010000", "66000002000000010000")}
     with pytest.raises(ValueError, match="unknown event 'trim'"):
-        sending.replay(real.Sending(), log, supplier, {}, "9", events={0: [sending.Event("trim", "")]})
+        send_session.replay(real.Sending(), log, supplier, {}, "9", events={0: [send_session.Event("trim", "")]})
 
 
 def test_reasons_and_steps_are_data() -> None:

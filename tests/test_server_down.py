@@ -7,10 +7,10 @@ from pathlib import Path
 from entry_samples import answered, entry, logged, mesh
 from mesh_samples import case_of, csn
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 
 
 def without_s1(*lines: str) -> dict[str, str | bytes]:

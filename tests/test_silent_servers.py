@@ -10,12 +10,12 @@ from detector_samples import iso, listening, of, status, with_status
 from entry_samples import answered
 from mesh_samples import agreement, case_of, claims, csn, elements, pair_of_servers
 
-from workbench.boundary import to_yaml
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.incident import Incident
-from workbench.repairs.case_plan import plan_for
-from workbench.report.making import whole_report
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.incident import Incident
+from workbench.repair.case_plan import plan_for
+from workbench.report.report_pipeline import whole_report
+from workbench.safety import to_yaml
 
 
 @pytest.mark.parametrize(

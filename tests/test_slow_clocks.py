@@ -12,12 +12,12 @@ from entry_samples import answered, entry, export
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 from test_field_truth import with_a_clock
 
-from workbench.boundary import to_yaml
-from workbench.diagnosing.diagnosis import diagnose, situation_of
-from workbench.fleet.told import readings_began
-from workbench.fleet.topology import topology
+from workbench.diagnosis.case_diagnosis import diagnose, situation_of
 from workbench.rules.verdicts import REPLACED
+from workbench.safety import to_yaml
 from workbench.systems.ds389.detectors import slow_clocks
+from workbench.topology.suffix_evidence import readings_began
+from workbench.topology.topology import topology
 
 MADE = {1: (1000, 1200), 2: (1100, 1300)}
 """When s1 and s2 made their changes."""

@@ -10,8 +10,8 @@ from detector_samples import of, plain_line, read_at, stamp
 from entry_samples import export
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
 
 
 def standing(*, answered: int = 20, started: float = 3, read: float = 60, covered: int = 9) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.engine import states
-from workbench.engine.parts import write_part
+from workbench.engine.partition_writer import write_part
+from workbench.engine.spark_entry_missing import Claimant, add_to, lacked_rows, summed
 from workbench.engine.states import (
     CHANGED,
     CREATED,
@@ -25,7 +26,6 @@ from workbench.engine.states import (
     states_in,
     unlike,
 )
-from workbench.engine.states_lacked import Claimant, add_to, lacked_rows, summed
 from workbench.model import Source
 from workbench.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking, settled
 from workbench.tables import table

@@ -23,17 +23,17 @@ from session_samples import CORNERS, random_session
 
 from widgets import AnchorLine, Inputs, Stepper, Stops
 from workbench import Case, Problem
-from workbench.diagnosing.diagnosis import PlannedSession
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.case_diagnosis import PlannedSession
+from workbench.diagnosis.incident import Incident
 from workbench.engine.logs import StoredLog
-from workbench.rules import sending, vectors
-from workbench.rules.sending import Bound, Event, Load, Session, SortedLog, happened, play, replay
+from workbench.rules import send_session, vectors
+from workbench.rules.send_session import Bound, Event, Load, Session, SortedLog, happened, play, replay
 from workbench.systems.ds389 import SYSTEM
 from workbench.systems.ds389.rules import sending as real
-from workbench.views.starting import starting_points, stopping_points
-from workbench.views.stepping import DIFFERENT, Stepping, Track, stepping_of
+from workbench.views.session_bounds import starting_points, stopping_points
+from workbench.views.session_replay import DIFFERENT, Stepping, Track, stepping_of
 
-HOUSE = SimpleNamespace(vectors=vectors, sending=sending, real=real)
+HOUSE = SimpleNamespace(vectors=vectors, sending=send_session, real=real)
 INCIDENTS = Path(__file__).parent / "incidents"
 BUFFERS = (1, 2, 3, 5, 8, 100, 1 << 62)
 
@@ -133,7 +133,7 @@ def test_the_stops_behind_each_record_are_those_of_the_machine() -> None:
             for seen in play(talk, log, supplier, inputs["records_per_buffer"]):
                 if isinstance(seen, Load):
                     assert dict(seen.stops) == dict(talk.stops)
-                elif not isinstance(seen, sending.End):
+                elif not isinstance(seen, send_session.End):
                     live.append(dict(talk.stops))
             talk = rules.open(log, supplier, consumer, origin)
             track = Track(rules, talk, play(talk, log, supplier, inputs["records_per_buffer"]), SYSTEM.origin_of)

@@ -23,14 +23,14 @@ from link_samples import (
 )
 from mesh_samples import SUFFIX, agreement, case_of, csn
 
-from workbench.diagnosing.closed_ways import disabled_say
-from workbench.diagnosing.diagnosis import diagnose, situation_of
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.failing_links import _oldest, failing_say
-from workbench.diagnosing.matrix_text import matrix_text
+from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.closed_ways import disabled_say
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.failing_links import _oldest, failing_say
+from workbench.diagnosis.pair_matrix_text import matrix_text
 from workbench.systems import system_named
-from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
 from workbench.systems.ds389.rules.link_reasons import opens_at
+from workbench.systems.ds389.session_log.link_fixes import Agreement, fixes_of
 
 _WEDNESDAY = "2026-11-25 06:30"
 

@@ -22,10 +22,10 @@ from drizzle_incidents import (
 )
 from drizzle_samples import insert, record, transaction
 
-from workbench.cases.case import Case
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.case.case import Case
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.change_explanation import story
+from workbench.diagnosis.diagnosis_text import headline
 from workbench.rules.unnumbered import ALIKE, LEFT_OUT, NOT_COMPARED, UNLIKE, Committed, contents_of_two
 
 

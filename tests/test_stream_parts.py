@@ -8,8 +8,8 @@ import pytest
 from drizzle_samples import insert, record, transaction
 from stream_files import name_source
 
-from workbench.cases.case import Case
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.case.case import Case
+from workbench.diagnosis.case_diagnosis import diagnose
 
 
 def log(text: str) -> bytes:

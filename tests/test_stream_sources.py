@@ -13,15 +13,15 @@ from click.testing import CliRunner
 from drizzle_samples import insert, record, transaction
 from stream_files import name_source
 
-from workbench.cases.case import Case
+from workbench.case.case import Case
 from workbench.cli import main
-from workbench.diagnosing.change_story import story
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.incident import Incident as Diagnosed
-from workbench.diagnosing.output_keys import undocumented
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import Plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.change_explanation import story
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.incident import Incident as Diagnosed
+from workbench.diagnosis.output_keys import undocumented
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import plan
 from workbench.report.streamed import stream_worded, streamed
 from workbench.systems.drizzle.formats import messages_pb2 as messages
 
@@ -281,7 +281,7 @@ def test_what_the_source_may_have_lost_is_counted_beyond_the_list(
     own = log(*range(1, 5), *range(70, 79), *range(6, 11)) if len(damaged) == 1 else log(*range(1, 5), *range(70, 79))
     about = Incident({"a": b"".join(parts.values()), "b": own, "c": log(*range(1, 5))}, named="a")
     for limit in (3, 10_000):
-        monkeypatch.setattr("workbench.diagnosing.diagnosis.LIMIT", limit)
+        monkeypatch.setattr("workbench.diagnosis.case_diagnosis.LIMIT", limit)
         found = diagnose(case_of(tmp_path / str(limit), about), limit=limit)
         assert [row["position"] for row in found["errant"]] == [str(n) for n in range(70, 79)][:limit]
         (told,) = (one for one in found["findings"] if one["code"] == "ERRANT_CHANGE")
@@ -294,7 +294,7 @@ def test_what_the_source_may_have_lost_is_counted_beyond_the_list(
 def test_of_each_server_with_transactions_of_its_own_something_is_said_where_the_list_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.diagnosing.diagnosis.LIMIT", 3)
+    monkeypatch.setattr("workbench.diagnosis.case_diagnosis.LIMIT", 3)
     about = Incident({"a": log(*range(1, 5), *range(20, 30)), "b": log(*range(1, 5), 40), "c": log(*range(1, 5))})
     found = diagnose(case_of(tmp_path, about), limit=3)
     told = {one["server"]: one["summary"] for one in found["findings"] if one["code"] == "ERRANT_CHANGE"}

@@ -11,8 +11,8 @@ from incident_samples import incident_of
 from stream_files import bulk, bulk_incident, case_of_logs, history, log_of, without
 
 from widgets import FleetDifference, TransactionLanes
-from workbench.cases.case import Case
-from workbench.diagnosing.incident import Incident
+from workbench.case.case import Case
+from workbench.diagnosis.incident import Incident
 from workbench.model import NotOfThisSystem, Problem
 from workbench.views import stream_lanes, stream_views
 from workbench.views.stream_lanes import Wanted, lanes

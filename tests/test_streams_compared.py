@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from stream_histories import Source as StreamSource
 from test_segments import rows_of
 
-from workbench.engine import assembling, streams_compared
+from workbench.engine import assembling, stream_diff
 from workbench.engine.assembling import assemble
-from workbench.engine.parts import write_part
+from workbench.engine.partition_writer import write_part
+from workbench.engine.spark_stream_diff import counted
+from workbench.engine.stream_diff import compared
 from workbench.engine.streams import StreamLog
-from workbench.engine.streams_compared import compared
-from workbench.engine.streams_counted import counted
 from workbench.model import Source
 from workbench.rules.segments import OUTCOMES
 from workbench.rules.streams import ANYWHERE, difference
@@ -103,7 +103,7 @@ def two_logs(folder: Path, seed: int, most: int = HOW_MANY) -> tuple[StreamLog, 
 def test_cuts_make_no_difference_and_the_rule_says_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(streams_compared, "AT_ONCE", at_once)
+    monkeypatch.setattr(stream_diff, "AT_ONCE", at_once)
     kinds, unrelated = set(), 0
     for seed in range(40 if at_once == 1 else 120):
         folder = tmp_path / str(seed)

@@ -17,10 +17,10 @@ from slow_verdicts import MISSING, PRESENT, UNKNOWN, named
 from test_clean_tasks import waits
 
 from workbench import Case
-from workbench.diagnosing.diagnosis import diagnose, logs_of, pair_matrix
-from workbench.diagnosing.verdicts import verdicts
-from workbench.fleet.topology import topology
+from workbench.diagnosis.case_diagnosis import diagnose, logs_of, pair_matrix
+from workbench.diagnosis.verdicts import verdicts
 from workbench.rules.verdicts import ENTRIES_LACK
+from workbench.topology.topology import topology
 
 Row = dict[str, Any]
 Judged = dict[tuple[str, str], tuple[str, str]]

@@ -9,7 +9,7 @@ from detector_samples import findings, of
 from entry_samples import entry, export
 from mesh_samples import agreement, case_of, claims, csn, elements, pair_of_servers, replica
 
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosis.case_diagnosis import diagnose
 
 
 @pytest.mark.parametrize("listed", [True, False])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from widgets import Table
-from workbench.cases.loading import recognised
+from workbench.case.loading import recognised
 from workbench.model import Problem
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\x1b[31m", "\u202egnp", "a\nb"]

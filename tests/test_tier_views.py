@@ -14,8 +14,8 @@ from tier_samples import DELAYED, FROZEN, HEALTHY, a_node, a_tree, tiers_inciden
 from widgets import LogCoverage, TierChanges, TierTree
 from workbench.model import NotOfThisSystem, Problem
 from workbench.rules import tier_conditions
-from workbench.rules.reshaping import Add, Fanout, Lose, Move, Reset
 from workbench.rules.tiers import Node
+from workbench.rules.topology_what_if import Add, Fanout, Lose, Move, Reset
 from workbench.views import tier_changes, tier_views
 from workbench.views.tier_changes import changes_of, what_if_picture
 from workbench.views.tier_views import coverage, node_facts, tree_in, tree_picture

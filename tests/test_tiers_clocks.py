@@ -8,7 +8,7 @@ import pytest
 from test_comdb2_diagnosis import AHEAD, SOURCE, diagnosed, node
 from tier_files import NOW, Made, written
 
-from workbench.diagnosing.diagnosis_text import diagnosis_text
+from workbench.diagnosis.diagnosis_text import diagnosis_text
 from workbench.systems import system_named
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from workbench.model import Problem
 from workbench.rules.candidates import Call
-from workbench.rules.registering import register
+from workbench.rules.registration import register
 from workbench.rules.tier_play import SOURCE, Fleet, Setting, play
 from workbench.rules.tiers import tree
 from workbench.systems.comdb2.rules import V2023, V2026, VERSIONS

@@ -20,8 +20,8 @@ from mesh_samples import (
 )
 
 from workbench import Case
-from workbench.fleet.topology import Link, Replica, Topology, topology
 from workbench.model import Problem
+from workbench.topology.topology import Link, Replica, Topology, topology
 
 
 def shown(tmp_path: Path, *snapshots: dict[str, str | bytes]) -> Topology:

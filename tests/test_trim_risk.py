@@ -13,9 +13,9 @@ from link_samples import told as session_told
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench import diagnose
-from workbench.boundary import to_yaml
-from workbench.collected.collecting import Access, Address, Wanted
+from workbench.intake.collection import Access, Address, Wanted
 from workbench.model import Problem
+from workbench.safety import to_yaml
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.database import settings_of

@@ -10,10 +10,10 @@ from detector_samples import of, plain_line, read_at, stamp
 from entry_samples import entry, export, logged, mesh
 from mesh_samples import case_of, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.plan_text import plan_text
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.plan_text import plan_text
+from workbench.repair.planner import plan
 
 GONE = csn(9, 1)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from detector_samples import of
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosis.case_diagnosis import diagnose
 
 
 def test_who_waits_for_what_a_server_that_is_down_may_have_is_not_filled_first(tmp_path: Path) -> None:

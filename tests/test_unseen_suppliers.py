@@ -12,9 +12,9 @@ from log_samples import read, same_in_pieces
 from mesh_samples import agreement, case_of, claims, csn, elements, pair_of_servers, replica
 
 from workbench import diagnose
-from workbench.diagnosing import unseen_suppliers as unseen
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis import unseen_suppliers as unseen
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 
 Files = dict[str, Any]

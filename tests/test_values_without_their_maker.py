@@ -9,7 +9,7 @@ from detector_samples import of
 from entry_samples import entry, mesh
 from mesh_samples import case_of, csn
 
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosis.case_diagnosis import diagnose
 
 SPANS = {"r1": (1, 9), "r2": (1, 5)}
 STAMP = csn(5, 2)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mesh_samples import csn
 
-from workbench.boundary import REMOVED
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, RULES, TABLE, TOTAL, Ground, Loss, verdict
+from workbench.safety import REMOVED
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
 from workbench.systems.ds389.rules.proving import modification, resets

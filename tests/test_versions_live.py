@@ -14,7 +14,7 @@ from live_installed import LMDB, Installed, absent, current
 from live_mesh import Mesh, person
 
 from workbench.cli import main
-from workbench.collected.files import inspect_file
+from workbench.intake.files import inspect_file
 
 pytestmark = pytest.mark.live
 

@@ -16,7 +16,7 @@ from history_samples import Seen, at, results, server_files
 from mesh_samples import case_of, claims, csn
 
 from workbench import Case, Problem
-from workbench.diagnosing.ways import APPLIED, COVERED, IN_LOG, MADE, ONLY_HOLDER, SENT, UNKNOWN, arrivals
+from workbench.diagnosis.propagation import APPLIED, COVERED, IN_LOG, MADE, ONLY_HOLDER, SENT, UNKNOWN, arrivals
 
 CHANGE = csn(3, 1)
 

@@ -13,10 +13,10 @@ from memory_servers import agreement as stored_agreement
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_without_effect import Files
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
-from workbench.systems.ds389.live import hands
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
+from workbench.systems.ds389.live import step_executors
 
 CLEANED = "INFO - NSMMReplicationPlugin - CleanAllRUV Task (rid 9): Successfully cleaned rid(9)"
 
@@ -157,7 +157,7 @@ def test_a_link_that_filled_a_server_stays_off_while_that_server_alone_has_chang
     filled_at: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a process that was killed in a filling before, to switch it on was seen to fill the server anew."""
-    monkeypatch.setattr(hands, "ARRIVES", 0.1)
+    monkeypatch.setattr(step_executors, "ARRIVES", 0.1)
     repair = enable()
     servers = MemorySite(repair.plan, repair.fleet, tmp_path)
     (step,) = (step for step in repair.plan.steps if step.on == "s1")

@@ -16,11 +16,11 @@ from test_no_false_comfort import REFUSED
 from test_silent_servers import _with_failed
 
 from workbench import diagnose
-from workbench.diagnosing.before_replacing import with_what_goes
-from workbench.diagnosing.diagnosis import situation_of
-from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosis.before_replacing import with_what_goes
+from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.diagnosis_text import headline
 from workbench.model import Finding, step
-from workbench.repairs.planning import plan
+from workbench.repair.planner import plan
 
 Files = dict[str, Any]
 OFFLINE = (

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.repairs import planning
-from workbench.repairs.planning import plan
-from workbench.repairs.rehearsal import model_of
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.repair import planner
+from workbench.repair.plan_model import model_of
+from workbench.repair.planner import plan
 
 
 def test_a_link_that_is_off_is_switched_on_and_its_consumer_not_filled(
@@ -29,7 +29,7 @@ def test_a_link_that_is_off_is_switched_on_and_its_consumer_not_filled(
         model.servers["s1"].holds.add(len(model.lots) - 1)
         return model
 
-    monkeypatch.setattr(planning, "model_of", lacking)
+    monkeypatch.setattr(planner, "model_of", lacking)
     made, own = [csn(second, 1) for second in range(3, 10)], [csn(1, 2), csn(2, 2)]
     vector = claims(r2=(1, 2))
     files = {

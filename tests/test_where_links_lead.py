@@ -9,9 +9,9 @@ import pytest
 from entry_samples import entry, mesh
 from mesh_samples import agreement, case_of, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 
 
 def diagnosed(tmp_path: Path, port: int, **claimed: tuple[int, int]) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from test_ways_that_lose import begins_later
 from test_without_data import REFUSED
 from test_without_effect import Files
 
-from workbench.boundary import to_yaml
-from workbench.diagnosing.closed_ways import names_of
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
-from workbench.systems.ds389.live import hands
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.closed_ways import names_of
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
+from workbench.safety import to_yaml
+from workbench.systems.ds389.live import step_executors
 
 NO_DATA = REFUSED.format("operationsError (1)")
 NOT_THERE = REFUSED.format("noSuchObject (32)")
@@ -127,7 +127,7 @@ def test_a_source_has_what_the_server_keeps_before_it_fills_it(
     there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier step may have initialised the source with data without these changes: other servers still have to send them."""
-    monkeypatch.setattr(hands, "ARRIVES", 0)
+    monkeypatch.setattr(step_executors, "ARRIVES", 0)
     repair = initialise()
     (number,) = (at for at, step in enumerate(repair.plan.steps) if step.repair == "initialise")
     step = repair.plan.steps[number]
@@ -144,7 +144,7 @@ def test_a_source_has_what_the_server_keeps_before_it_fills_it(
 def test_only_a_filling_of_the_same_suffix_makes_switching_on_harmless(
     suffix: str | None, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hands, "ARRIVES", 0)
+    monkeypatch.setattr(step_executors, "ARRIVES", 0)
     repair = enable()
     (step,) = (step for step in repair.plan.steps if step.on == "s1")
     filling = next(step for step in initialise().plan.steps if step.repair == "initialise")

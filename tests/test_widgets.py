@@ -34,11 +34,11 @@ from widgets import (
     VectorsOverTime,
     View,
 )
-from widgets.plainly import show_problems_plainly
+from widgets.error_display import show_problems_plainly
 from workbench import Case, Problem
-from workbench.boundary import strict_yaml
-from workbench.diagnosing.incident import Incident
-from workbench.runs.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check, check_all
+from workbench.diagnosis.incident import Incident
+from workbench.runs.baseline_check import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check, check_all
+from workbench.safety import strict_yaml
 from workbench.views.parameters import NAME, READ_ONLY, keep, kept_in
 
 SCRIPTS = sorted((ROOT / "widgets" / "js").glob("*.js"))

@@ -12,11 +12,11 @@ from test_initialisations import emptied
 from test_silent_servers import _with_failed
 from test_without_effect import Files
 
-from workbench.diagnosing import verdicts
-from workbench.diagnosing.diagnosis import diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.left_in_logs import note_left_in_logs
-from workbench.repairs.planning import plan
+from workbench.diagnosis import verdicts
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.left_in_logs import note_left_in_logs
+from workbench.repair.planner import plan
 from workbench.systems.ds389.rules.initialisations import outcome_of
 
 BOTH = [*(csn(second, 1) for second in range(1, 10)), *(csn(second, 2) for second in range(1, 6))]

@@ -11,8 +11,8 @@ from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, ele
 from test_thrown_away import verdicts
 
 from workbench import Case, diagnose
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.repairs.planning import plan
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 
 Files = dict[str, str]
 """Name of a collected file -> its text."""

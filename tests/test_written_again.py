@@ -11,9 +11,9 @@ from entry_samples import entry, logged, mesh
 from mesh_samples import SUFFIX, case_of, csn
 
 from workbench.cli import main, repair
-from workbench.repairs.case_plan import keep
-from workbench.repairs.planning import plan
-from workbench.repairs.plans import Plan
+from workbench.repair.case_plan import keep
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import plan
 
 MADE = csn(1, 1)
 MAIL = f"mail;adcsn-{MADE};vucsn-{MADE}: anna@example.com"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workbench.model import Finding
-from workbench.repairs.plans import View
-from workbench.rules.tier_mending import TierModel, tier_model
+from workbench.repair.plan_types import View
+from workbench.rules.tier_repair_model import TierModel, tier_model
 from workbench.rules.tier_rules import Rules
 from workbench.rules.tiers import Node, Pull, Registry
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of

@@ -10,7 +10,7 @@ from typing import Any
 from incident_samples import FOLDER
 
 from workbench import Case
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
 
 TIERS = FOLDER / "comdb2-tiers"
 HEALTHY, FROZEN, DELAYED = "00_healthy", "01_stopped_and_hung", "05_configured_delay"

@@ -47,11 +47,11 @@ from widgets import (
 )
 from widgets.inputs import CopyFile, Note
 from widgets.progress import Progress
-from workbench.diagnosing.incident import Incident
-from workbench.repairs.planning import plan as planned
-from workbench.repairs.reaching import Reach
-from workbench.repairs.repairing import apply
-from workbench.runs.checks import check_all
+from workbench.diagnosis.incident import Incident
+from workbench.repair.plan_executor import apply
+from workbench.repair.planner import plan as planned
+from workbench.repair.server_access import Reach
+from workbench.runs.baseline_check import check_all
 
 LOST, STUCK, LAGS = "missed_behind_equal_vectors", "purged_changelog", "lag_behind_disabled_links"
 

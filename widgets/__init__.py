@@ -38,19 +38,19 @@ from widgets.charts import VectorsOverTime
 from widgets.checks import Checks
 from widgets.confirm import ConfirmPanel, JournalView, PlanView
 from widgets.entries import EntryDiff
+from widgets.entry_ranges import FloorGrid, PositionList, RangeBars, Tombstones
+from widgets.error_display import show_problems_plainly
+from widgets.example_view import WalkThrough
 from widgets.inputs import Inputs
 from widgets.mesh import Findings, MeshMap, VectorGrid
 from widgets.missed import MissedChanges, TimeLine
-from widgets.plainly import show_problems_plainly
+from widgets.pending_view import PendingLanes
 from widgets.progress import watched
-from widgets.remembered import FloorGrid, PositionList, RangeBars, Tombstones
 from widgets.session import AnchorLine, Stepper, Stops
 from widgets.streams import FleetDifference, TableHeat, TransactionLanes
 from widgets.tables import Table
 from widgets.tiers import LogCoverage, TierChanges, TierTree
 from widgets.view import View
-from widgets.walk import WalkThrough
-from widgets.work import PendingLanes
 
 __all__ = [
     "AnchorLine",

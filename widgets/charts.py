@@ -11,11 +11,11 @@ import ipywidgets as controls
 from widgets.inputs import Inputs, Note
 from widgets.progress import CANCELLED, DONE, FAILED, Progress
 from widgets.view import ReadsAsText
-from workbench.diagnosing.incident import Incident
-from workbench.engine.sightings import TABLES
-from workbench.fleet.history import vectors_over_time
+from workbench.diagnosis.incident import Incident
+from workbench.engine.observation_queries import TABLES
 from workbench.model import Problem
-from workbench.plain import aligned
+from workbench.text_table import aligned
+from workbench.topology.history import vectors_over_time
 from workbench.views.figures import as_output, vectors_figure
 from workbench.views.overview import suffix_of
 

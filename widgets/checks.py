@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from widgets.of_incident import one_of
+from widgets.incident_view import one_of
 from widgets.view import View
-from workbench.plain import aligned
-from workbench.runs.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, Checked
-from workbench.views.look import MISSING, PRESENT, STRANDED, UNKNOWN
+from workbench.runs.baseline_check import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, Checked
+from workbench.text_table import aligned
+from workbench.views.verdict_style import MISSING, PRESENT, STRANDED, UNKNOWN
 
 _SHADES = {CLEAN: PRESENT, INCONCLUSIVE: UNKNOWN, FINDINGS: MISSING, FAILED: STRANDED}
 

@@ -1,7 +1,8 @@
 """A plan before anything is done, the panel where it is confirmed, done and stopped, and the journal of what was done.
 
-Nothing here decides what may be done: the panel asks for the names, and hands over to `workbench.repairs.repairing`, whose owner
-lock and journal keep two runs apart, in whatever tabs, panels or machines they were asked for.
+Nothing here decides what may be done: the panel asks for the names, and hands over to
+`workbench.repair.plan_executor`, whose owner lock and journal keep two runs apart, in whatever tabs, panels or machines
+they were asked for.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from widgets.meanwhile import heard_meanwhile
+from widgets.live_messages import heard_meanwhile
 from widgets.view import View
-from workbench.boundary import printable
 from workbench.model import Problem
-from workbench.plain import aligned
-from workbench.repairs.case_plan import rehearse
-from workbench.repairs.plan_page import journal_rows, losses_of, page_of, step_page
-from workbench.repairs.plan_text import file_of, plan_text, step_text
-from workbench.repairs.plans import Plan, Step, to_accept
-from workbench.repairs.repairing import FINISHED, Outcome, Site, apply, check_turn
-from workbench.repairs.standing import HALF_DONE, NOT_BEGUN, Standing, state_of
+from workbench.repair.case_plan import rehearse
+from workbench.repair.plan_executor import FINISHED, Outcome, Site, apply, check_turn
+from workbench.repair.plan_page import journal_rows, losses_of, page_of, step_page
+from workbench.repair.plan_progress import HALF_DONE, NOT_BEGUN, Standing, state_of
+from workbench.repair.plan_text import file_of, plan_text, step_text
+from workbench.repair.plan_types import Plan, Step, to_accept
 from workbench.rules.assumptions import ASSUMPTIONS
+from workbench.safety import printable
+from workbench.text_table import aligned
 
 NOTHING_WAS_CHANGED = "NOTHING WAS CHANGED"
 
@@ -84,7 +85,7 @@ class JournalView(View, drawn_by="journal"):
 
 
 class Servers(Protocol):
-    """How the servers of a plan are reached (`workbench.repairs.reaching.Reach`)."""
+    """How the servers of a plan are reached (`workbench.repair.server_access.Reach`)."""
 
     @property
     def given(self) -> bool:

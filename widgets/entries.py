@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from widgets.incident_view import OfIncident, one_of
 from widgets.inputs import Inputs
-from widgets.of_incident import OfIncident, one_of
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
 from workbench.model import NotOfThisSystem, Problem
-from workbench.plain import aligned
+from workbench.text_table import aligned
 from workbench.views.entry_diff import entries_that_differ, entry_on_both, needs_spark, with_entries
 
 _SHOWN = 200

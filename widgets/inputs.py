@@ -10,9 +10,9 @@ from typing import Any
 import ipywidgets as controls
 
 from widgets.view import ReadsAsText, View
-from workbench.boundary import printable
-from workbench.diagnosing.incident import ALL, Incident
+from workbench.diagnosis.incident import ALL, Incident
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.views.parameters import (
     Offer,
     as_given,

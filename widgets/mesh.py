@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from widgets.of_incident import OfIncident, one_of
-from workbench.diagnosing.diagnosis_text import headline
-from workbench.diagnosing.findings_text import findings_text
-from workbench.plain import aligned
-from workbench.views.look import SEVERITIES, VERDICTS
+from widgets.incident_view import OfIncident, one_of
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.findings_text import findings_text
+from workbench.text_table import aligned
 from workbench.views.overview import grid, mesh, pair_of
+from workbench.views.verdict_style import SEVERITIES, VERDICTS
 
 _CHANGES_SHOWN = 50
 _FINDINGS_SHOWN = 50

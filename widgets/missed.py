@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from widgets.of_incident import OfIncident, one_of
-from workbench.diagnosing.incident import Incident
-from workbench.fleet.history import moment_of
+from widgets.incident_view import OfIncident, one_of
+from workbench.diagnosis.incident import Incident
 from workbench.model import Problem
-from workbench.plain import aligned
 from workbench.rules.verdicts import SAYS
-from workbench.views.lanes import changes_between, lanes
+from workbench.text_table import aligned
+from workbench.topology.history import moment_of
+from workbench.views.changelog_timeline import changes_between, lanes
 
 _PAGE = 50
 _LISTS = ("missing", "unknown", "pending", "stranded")

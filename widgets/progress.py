@@ -11,10 +11,10 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
-from widgets.meanwhile import heard_meanwhile
+from widgets.live_messages import heard_meanwhile
 from widgets.view import View
-from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.safety import printable
 
 RUNNING, CANCELLING, DONE, CANCELLED, FAILED = "running", "cancelling", "done", "cancelled", "failed"
 

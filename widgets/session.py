@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from widgets.of_incident import OfIncident
-from workbench.boundary import printable
+from widgets.incident_view import OfIncident
 from workbench.model import Problem
-from workbench.plain import aligned, one_cell
-from workbench.views.starting import starting_points, stopping_points
-from workbench.views.stepping import Stepping, stepping_of
+from workbench.safety import printable
+from workbench.text_table import aligned, one_cell
+from workbench.views.session_bounds import starting_points, stopping_points
+from workbench.views.session_replay import Stepping, stepping_of
 
 _FURTHEST = 1_000
 """Rows that one step may go."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from widgets.incident_view import OfIncident, one_of
 from widgets.missed import story_of
-from widgets.of_incident import OfIncident, one_of
-from workbench.plain import aligned
+from workbench.text_table import aligned
 from workbench.views.stream_lanes import WHICH, Wanted, lane_says, lanes
 from workbench.views.stream_views import fleet_grid, heat
 

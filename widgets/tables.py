@@ -10,7 +10,7 @@ import pandas as pd
 from itables import widget
 
 from widgets.view import ReadsAsText, style
-from workbench.plain import aligned, one_cell
+from workbench.text_table import aligned, one_cell
 
 _MOST_BYTES = 4 << 20
 """What a page still sorts at once; of more, itables shows the first and last rows, and says so."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
-from widgets.of_incident import OfIncident, one_of
-from workbench.plain import aligned, one_cell
-from workbench.views.look import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
+from widgets.incident_view import OfIncident, one_of
+from workbench.text_table import aligned, one_cell
 from workbench.views.tier_changes import FORMS, what_if_picture
 from workbench.views.tier_views import coverage, node_facts, tree_in, tree_picture
+from workbench.views.verdict_style import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
 
 _SHADES = (
     (PRESENT, "follows its source"),

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, cast
 import anywidget
 import traitlets
 
-from workbench.boundary import printable
 from workbench.model import Problem
-from workbench.views.look import VERDICTS
+from workbench.safety import printable
+from workbench.views.verdict_style import VERDICTS
 
 _HERE = Path(__file__).parent
 

@@ -30,21 +30,21 @@ is particular to each replicated system. Errors that the user can mend are `Prob
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from workbench.cases.case import Case
-from workbench.collected.files import inspect
+from workbench.case.case import Case
+from workbench.intake.files import inspect
 from workbench.model import Problem
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.change_story import story
-    from workbench.diagnosing.diagnosis import diagnose, session_of
-    from workbench.diagnosing.differences import difference
-    from workbench.diagnosing.incident import Incident
-    from workbench.diagnosing.ways import arrivals
+    from workbench.diagnosis.case_diagnosis import diagnose, session_of
+    from workbench.diagnosis.change_explanation import story
+    from workbench.diagnosis.diagnosis_diff import difference
+    from workbench.diagnosis.incident import Incident
+    from workbench.diagnosis.propagation import arrivals
     from workbench.engine.session import spark_session
-    from workbench.fleet.history import disagreement, known_at, lag, vectors_over_time
-    from workbench.repairs.planning import plan
-    from workbench.repairs.repairing import apply
+    from workbench.repair.plan_executor import apply
+    from workbench.repair.planner import plan
     from workbench.scenarios import answer
+    from workbench.topology.history import disagreement, known_at, lag, vectors_over_time
 
 __version__ = "0.1.0"
 __all__ = [
@@ -69,20 +69,20 @@ __all__ = [
 ]
 
 _LATER = {
-    "Incident": "workbench.diagnosing.incident",
+    "Incident": "workbench.diagnosis.incident",
     "answer": "workbench.scenarios",
-    "apply": "workbench.repairs.repairing",
-    "arrivals": "workbench.diagnosing.ways",
-    "diagnose": "workbench.diagnosing.diagnosis",
-    "difference": "workbench.diagnosing.differences",
-    "disagreement": "workbench.fleet.history",
-    "known_at": "workbench.fleet.history",
-    "lag": "workbench.fleet.history",
-    "plan": "workbench.repairs.planning",
-    "session_of": "workbench.diagnosing.diagnosis",
+    "apply": "workbench.repair.plan_executor",
+    "arrivals": "workbench.diagnosis.propagation",
+    "diagnose": "workbench.diagnosis.case_diagnosis",
+    "difference": "workbench.diagnosis.diagnosis_diff",
+    "disagreement": "workbench.topology.history",
+    "known_at": "workbench.topology.history",
+    "lag": "workbench.topology.history",
+    "plan": "workbench.repair.planner",
+    "session_of": "workbench.diagnosis.case_diagnosis",
     "spark_session": "workbench.engine.session",
-    "story": "workbench.diagnosing.change_story",
-    "vectors_over_time": "workbench.fleet.history",
+    "story": "workbench.diagnosis.change_explanation",
+    "vectors_over_time": "workbench.topology.history",
 }
 """Verbs that are loaded when they are first used: pyspark and pydantic take a second that the workers do not have."""
 

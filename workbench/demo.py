@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workbench.cases.case import Case
+from workbench.case.case import Case
 from workbench.model import Problem
 
 PROJECT = Path(__file__).parents[1]

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.checked import described
 from workbench.cli import EXIT_CODES, main
-from workbench.diagnosing.codes import all_codes
-from workbench.diagnosing.detectors import DETECTORS
-from workbench.diagnosing.output_keys import KEYS
-from workbench.fleet.topology import EARLIER_SNAPSHOT, VECTOR
+from workbench.diagnosis.codes import all_codes
+from workbench.diagnosis.detectors import DETECTORS
+from workbench.diagnosis.output_keys import KEYS
+from workbench.input_validation import described
 from workbench.model import STAGES
 from workbench.rules.assumptions import ASSUMPTIONS
 from workbench.rules.link_failures import REASONS
 from workbench.scenarios import kinds
 from workbench.systems import system_named, systems
 from workbench.tables import COLUMNS, SOURCE
+from workbench.topology.topology import EARLIER_SNAPSHOT, VECTOR
 
 MADE = "<!-- made by `make docs` from the program's own registries: change those, not this page -->"
 

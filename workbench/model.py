@@ -188,7 +188,7 @@ class Kind:
     """One kind of what-if case.
 
     question  what it answers, in one sentence
-    inputs    the model of what has to be known (a class of `workbench.checked`)
+    inputs    the model of what has to be known (a class of `workbench.input_validation`)
     answer    inputs of that model -> the result of the contract, ready to be written as JSON
     """
 
@@ -243,7 +243,7 @@ class System:
                   is the name of its server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
     spelled       a suffix as a person types it -> the one spelling that the tables have
-    supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
+    supplying     gives what its suppliers do (`workbench.rules.send_session.Supplying`); None where nothing like a session is known
     proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
     vector_word   what the contract calls the evidence of a vector
     pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)
@@ -259,14 +259,14 @@ class System:
     clock_levels  seconds that a position may lie ahead of the clock -> severity from there on, the gravest first
     replaced      codes of messages which say that a server's data became that of another time or server
     sent          codes of messages with which a supplier says that it sends a change over a link
-    servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collected.collecting.Servers`
+    servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.intake.collection.Servers`
     schemes       the URLs of its live servers begin with one of these; empty: it has the instances of this machine, and each
                   URL that no other system knows
-    repairs       gives its repairs (`workbench.repairs.plans.Repairs`); None where none is known
-    site          gives its live servers as a place where a plan is done (`workbench.repairs.repairing.Site`); None: by hand only
+    repairs       gives its repairs (`workbench.repair.plan_types.Repairs`); None where none is known
+    site          gives its live servers, where a plan is done (`workbench.repair.plan_executor.Site`); None: by hand only
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     pending       gives how its servers hold back claims (`workbench.rules.pending_examples.Pending`); None: they do not
-    secrets       gives its rules of what is a secret (`workbench.boundary.Secrets`); None: only those of every system hold
+    secrets       gives its rules of what is a secret (`workbench.safety.Secrets`); None: only those of every system hold
     notebook      the notebook that shows how its servers replicate, where the general ones cannot
     words         word of this vocabulary -> what people of this system call it, for readers of a report
     refill        the verb for giving a server all data of another one

@@ -22,10 +22,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from workbench.boundary import yaml_documents
-from workbench.checked import checked, quoted
-from workbench.collected.files import head, path_text, pieces
+from workbench.input_validation import checked, quoted
+from workbench.intake.files import head, path_text, pieces
 from workbench.model import LINES, WHOLE, Kind, Problem, Reject, Source
+from workbench.safety import yaml_documents
 from workbench.systems import systems
 
 LONGEST_NUMBER = 20

@@ -11,16 +11,16 @@ from typing import Any
 
 import click
 
-from workbench.boundary import printable
 from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
-from workbench.collected.collecting import Address, Reading, Servers, Wanted, check_free
-from workbench.collected.collecting import collect as collected
-from workbench.collected.room import Limits
-from workbench.collected.signals import undisturbed
+from workbench.intake.collection import Address, Reading, Servers, Wanted, check_free
+from workbench.intake.collection import collect as collected
+from workbench.intake.disk_room import Limits
+from workbench.intake.signals import undisturbed
 from workbench.model import Problem, System
-from workbench.plain import aligned, one_cell
+from workbench.safety import printable
 from workbench.systems import systems
+from workbench.text_table import aligned, one_cell
 
 _SPANS = {"m": "minutes", "h": "hours", "d": "days"}
 

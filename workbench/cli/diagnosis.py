@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from workbench.boundary import printable
-from workbench.cases.case import Case
+from workbench.case.case import Case
 from workbench.cli.evidence import kept, loaded_into, not_read
 from workbench.cli.terminal import CSV, JSON, MASTER, check_outputs, give, main
 from workbench.model import SEVERITIES, Problem
-from workbench.plain import aligned, csv_text, one_cell
+from workbench.safety import printable
 from workbench.systems import system_named
+from workbench.text_table import aligned, csv_text, one_cell
 
 RULES = click.option(
     "--rules", metavar="NAME", help="Rule set; default: that of the real servers. `design`: the document."
@@ -143,10 +143,10 @@ def diagnose(
     --csv writes the missing changes, or the pairs if none is missing. Exit code 3: nothing is wrong as far as the evidence goes,
     and it does not go far enough.
     """
-    from workbench.diagnosing.diagnosis import diagnose as diagnosed
-    from workbench.diagnosing.diagnosis import naming_domains
-    from workbench.diagnosing.diagnosis_text import diagnosis_text
-    from workbench.runs.checks import FINDINGS, INCONCLUSIVE, outcome_of
+    from workbench.diagnosis.case_diagnosis import diagnose as diagnosed
+    from workbench.diagnosis.case_diagnosis import naming_domains
+    from workbench.diagnosis.diagnosis_text import diagnosis_text
+    from workbench.runs.baseline_check import FINDINGS, INCONCLUSIVE, outcome_of
 
     with case_of(folders, case_folder, master, (json_to, csv_to)) as case:
         with_sources(case, sources)
@@ -216,8 +216,8 @@ def explain(position: str, case_folder: Path, server: str | None, as_of: str | N
 
     `workbench explain 6b005c15000200010000 --server s3 --case CASE` is why s3 has it or has it not.
     """
-    from workbench.diagnosing.change_story import story
-    from workbench.diagnosing.story_text import story_text
+    from workbench.diagnosis.change_explanation import story
+    from workbench.diagnosis.change_explanation_text import story_text
 
     case = Case.open(case_folder)
     check_outputs(json_to, None, kept_of(case))
@@ -250,8 +250,8 @@ def session(
     csv_to: str | None,
 ) -> None:
     """Play one session: why SUPPLIER would start there, and what becomes of each change that it reads for CONSUMER."""
-    from workbench.diagnosing.diagnosis import COLUMNS, session_of
-    from workbench.diagnosing.matrix_text import told
+    from workbench.diagnosis.case_diagnosis import COLUMNS, session_of
+    from workbench.diagnosis.pair_matrix_text import told
 
     case = Case.open(case_folder)
     check_outputs(json_to, csv_to, kept_of(case))

@@ -13,15 +13,15 @@ from typing import Any
 
 import click
 
-from workbench.boundary import printable
-from workbench.cases.case import Case, Loaded, PassedOver
+from workbench.case.case import Case, Loaded, PassedOver
 from workbench.cli.terminal import CSV, JSON, Reading, check_outputs, give, main
-from workbench.collected.files import inspect_file, unreadable
-from workbench.collected.stream_detail import LISTED
 from workbench.demo import INCIDENT, demo_snapshots
+from workbench.intake.files import inspect_file, unreadable
+from workbench.intake.stream_detail import LISTED
 from workbench.model import System
-from workbench.plain import aligned, csv_text, one_cell
+from workbench.safety import printable
 from workbench.systems import system_named
+from workbench.text_table import aligned, csv_text, one_cell
 
 
 @main.command()
@@ -207,7 +207,7 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
 
 def _nodes_text(case: Case, system: System) -> str:
     """What is known of nodes that pull a physical log: from where to where theirs goes, and from whom they pull."""
-    from workbench.fleet.topology import topology
+    from workbench.topology.topology import topology
 
     shown = topology(case)
     above = {link.consumer: link.supplier for link in shown.links}
@@ -232,10 +232,10 @@ def kept(folders: Iterable[Path], case_folder: Path | None) -> list[Path]:
 )
 def demo(case_folder: Path) -> None:
     """Load a small real incident that comes with the project, say which changes were missed, and write the report of it."""
-    from workbench.diagnosing.diagnosis_text import diagnosis_text
-    from workbench.diagnosing.incident import Incident
-    from workbench.report.making import report_without_names
+    from workbench.diagnosis.diagnosis_text import diagnosis_text
+    from workbench.diagnosis.incident import Incident
     from workbench.report.page import page
+    from workbench.report.report_pipeline import report_without_names
 
     snapshots = demo_snapshots()
     story = (INCIDENT / "STORY.md").read_text(encoding="utf-8").strip().split("\n\n")

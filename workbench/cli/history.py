@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from workbench.cases.case import Case
+from workbench.case.case import Case
 from workbench.cli.diagnosis import kept_of
 from workbench.cli.terminal import CSV, JSON, check_outputs, give, main
 from workbench.model import SEVERITIES
-from workbench.plain import csv_text
+from workbench.text_table import csv_text
 
 
 @main.command()
@@ -75,8 +75,8 @@ _Answer = tuple[dict[str, Any], tuple[list[dict[str, Any]], list[str]], Iterable
 
 
 def _way(case: Case, change: str, suffix: str | None) -> _Answer:
-    from workbench.diagnosing.history_text import way_text
-    from workbench.diagnosing.ways import Arrival, arrivals
+    from workbench.diagnosis.history_text import way_text
+    from workbench.diagnosis.propagation import Arrival, arrivals
 
     way = arrivals(case, change, suffix)
     found = asdict(way)
@@ -84,8 +84,8 @@ def _way(case: Case, change: str, suffix: str | None) -> _Answer:
 
 
 def _then(case: Case, when: str, server: str | None, origin: str | None, suffix: str | None) -> _Answer:
-    from workbench.diagnosing.history_text import known_text, lags_text, time_text
-    from workbench.fleet.history import all_known_at, lag, moment_of
+    from workbench.diagnosis.history_text import known_text, lags_text, time_text
+    from workbench.topology.history import all_known_at, lag, moment_of
 
     at = moment_of(when)
     if datetime.fromisoformat(when).tzinfo is None:
@@ -114,8 +114,8 @@ _SIGHTING = ("position", "at", "evidence", "snapshot", "file", "offset")
 
 
 def _over_time(case: Case, server: str | None, origin: str | None, suffix: str | None, step: float | None) -> _Answer:
-    from workbench.diagnosing.history_text import disagreement_text, lags_text, vectors_text
-    from workbench.fleet.history import disagreement, lag, vectors_over_time
+    from workbench.diagnosis.history_text import disagreement_text, lags_text, vectors_text
+    from workbench.topology.history import disagreement, lag, vectors_over_time
 
     table = vectors_over_time(case, server, origin, suffix, step)
     vectors, lags = table.to_pylist(), lag(case, server, origin, suffix, step).to_pylist()
@@ -149,7 +149,7 @@ def diff(before: Path, after: Path, threshold: str, json_to: str | None) -> None
 
     BEFORE and AFTER are files that `diagnose --json` wrote, or case folders, which are diagnosed.
     """
-    from workbench.diagnosing.differences import difference, differences_text, read_diagnosis, worst_new
+    from workbench.diagnosis.diagnosis_diff import difference, differences_text, read_diagnosis, worst_new
 
     check_outputs(json_to, None, [place for one in (before, after) for place in _places(one)])
     found = difference(read_diagnosis(before), read_diagnosis(after))

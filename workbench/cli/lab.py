@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from workbench.boundary import printable
-from workbench.cases.case import Case
+from workbench.case.case import Case
 from workbench.cli.terminal import main
 from workbench.jupyter import NOTEBOOKS, SETTINGS, lab_command
 from workbench.model import Problem
+from workbench.safety import printable
 
 PAGES = ("20_overview.ipynb", "23_missed_changes.ipynb")
 """What is shown as pages to read."""
@@ -35,7 +35,7 @@ def lab(case: Path | None, voila: bool, port: int | None, browser: bool, spark_u
     """
     if not NOTEBOOKS.is_dir():
         raise Problem("the notebooks are not here", str(NOTEBOOKS), "work in a checkout of the project")
-    from workbench.diagnosing.incident import CASE
+    from workbench.diagnosis.incident import CASE
     from workbench.engine.session import SPARK_UI
 
     environment = dict(os.environ)

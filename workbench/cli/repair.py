@@ -14,17 +14,17 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from workbench.boundary import printable
 from workbench.cli.diagnosis import SOURCE, with_sources
 from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, say
 from workbench.model import Problem
-from workbench.plain import aligned, one_cell
-from workbench.repairs.plan_text import file_of, plan_text, step_text
-from workbench.repairs.plans import NAME, Plan, as_json, read_plan, to_accept
-from workbench.repairs.reaching import REPLICATION_PASSWORD
-from workbench.repairs.standing import Standing
+from workbench.repair.plan_progress import Standing
+from workbench.repair.plan_text import file_of, plan_text, step_text
+from workbench.repair.plan_types import NAME, Plan, as_json, read_plan, to_accept
+from workbench.repair.server_access import REPLICATION_PASSWORD
 from workbench.rules.assumptions import ASSUMPTIONS
+from workbench.safety import printable
+from workbench.text_table import aligned, one_cell
 
 _ONCE = {"max_steps", "max_changes", "dead_owner"}
 """Options of one run, not of the next one."""
@@ -56,12 +56,12 @@ def plan(
     Nothing is written to any server. The plan goes into the case; read it, then `workbench apply CASE`. Exit code 1: a
     finding of warning or above is left that the plan does not mend; it is named under "Not mended by this plan".
     """
-    from workbench.cases.case import Case
+    from workbench.case.case import Case
     from workbench.cli.diagnosis import kept_of
-    from workbench.collected.collecting import check_free
-    from workbench.repairs.bundles import OWN_FOLDER, write_bundle
-    from workbench.repairs.case_plan import keep
-    from workbench.repairs.planning import plan as planned
+    from workbench.intake.collection import check_free
+    from workbench.repair.bundles import OWN_FOLDER, write_bundle
+    from workbench.repair.case_plan import keep
+    from workbench.repair.planner import plan as planned
 
     case = Case.open(case_folder)
     with_sources(case, sources)
@@ -146,8 +146,8 @@ def apply(plan_file: Path, on_copy: bool, **options: Any) -> None:
 @_applying
 def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
     """Go on with a PLAN that was stopped or killed half way. Nothing is applied twice."""
-    from workbench.repairs.repairing import give_up as given_up
-    from workbench.repairs.standing import half_done
+    from workbench.repair.plan_executor import give_up as given_up
+    from workbench.repair.plan_progress import half_done
 
     if give_up:
         folder = _folder(plan_file)
@@ -171,9 +171,9 @@ def _tell_what_stays(plan: Plan, ended: Standing) -> None:
 
 
 def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> None:
-    from workbench.repairs.repairing import FINISHED, check_turn
-    from workbench.repairs.repairing import apply as applied
-    from workbench.repairs.standing import state_of
+    from workbench.repair.plan_executor import FINISHED, check_turn
+    from workbench.repair.plan_executor import apply as applied
+    from workbench.repair.plan_progress import state_of
 
     if not plan.steps:
         more = "; what is wrong all the same, `workbench plan` lists" if plan.left or plan.open else ""
@@ -267,8 +267,8 @@ def accept(assumed: Sequence[str], accepted: Sequence[str]) -> None:
 
 
 def _rehearse(plan: Plan, plan_file: Path) -> None:
-    from workbench.repairs.case_plan import rehearse
-    from workbench.repairs.repairing import FINISHED
+    from workbench.repair.case_plan import rehearse
+    from workbench.repair.plan_executor import FINISHED
 
     with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
         outcome = rehearse(

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.boundary import printable
 from workbench.cli.diagnosis import AS_OF, check_not_inside, kept_of
 from workbench.cli.terminal import check_outputs, give, main, not_written
 from workbench.model import Problem
+from workbench.safety import printable
 
 if TYPE_CHECKING:
-    from workbench.cases.case import Case
+    from workbench.case.case import Case
     from workbench.report.redaction import Pseudonyms
 
 _IN_THE_CASE = ("report.html", "report.pdf", "report.md", "report.json", "report.zip")
@@ -49,12 +49,12 @@ def report(
     Names of servers, people and places are replaced by pseudonyms, which stay the same from report to report; what they stand
     for is kept in the case, for its owner only. Two reports of the same case differ in the line with the time of the run alone.
     """
-    from workbench.cases.case import Case
-    from workbench.diagnosing.incident import Incident
-    from workbench.report.making import note_unredacted, report_without_names, whole_report
+    from workbench.case.case import Case
+    from workbench.diagnosis.incident import Incident
+    from workbench.report.export import browser, case_export, write_pdf
     from workbench.report.markdown import markdown
-    from workbench.report.packing import browser, case_export, write_pdf
     from workbench.report.page import page
+    from workbench.report.report_pipeline import note_unredacted, report_without_names, whole_report
 
     if unredacted and not (reason or "").strip():
         raise click.UsageError("--unredacted needs --reason: it is written down in the case")

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
-from workbench.boundary import printable
-from workbench.cases.case import Case
+from workbench.case.case import Case
 from workbench.cli.diagnosis import case_around, kept_of
 from workbench.cli.servers import ended_in_order
 from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, not_written, say, unread
 from workbench.model import Problem
-from workbench.runs.checks import CLEAN, FINDINGS, INCONCLUSIVE, OUTCOMES
-from workbench.runs.checks import FAILED as NOT_CHECKED
+from workbench.runs.baseline_check import CLEAN, FINDINGS, INCONCLUSIVE, OUTCOMES
+from workbench.runs.baseline_check import FAILED as NOT_CHECKED
+from workbench.safety import printable
 
 if TYPE_CHECKING:
-    from workbench.runs.checking import CheckedRun
-    from workbench.runs.orders import Order, Orders
+    from workbench.runs.regression_check import CheckedRun
+    from workbench.runs.run_config import Order, Orders
     from workbench.runs.running import Run
 
 EXIT = {CLEAN: 0, FINDINGS: 1, NOT_CHECKED: 2, INCONCLUSIVE: 3}
@@ -42,7 +42,7 @@ def run(context: click.Context, files: tuple[Path, ...], dead_owner: str | None,
     its last cell has failed: exit code 2. Else the exit code is that of the worst verdict: 1 for findings, 3 where the
     evidence does not go far enough, 0 for clean.
     """
-    from workbench.runs.orders import read_orders
+    from workbench.runs.run_config import read_orders
     from workbench.runs.running import run as ran
 
     asked = [read_orders(path) for path in files]
@@ -99,9 +99,9 @@ class Cells:
 
 def _check_outputs(json_to: str | None, junit_to: str | None, files: Sequence[Path], asked: Sequence[Orders]) -> None:
     """Refuse outputs in a case, and on anything that the runs read."""
-    from workbench.runs.checking import baseline_of
-    from workbench.runs.news import kept_for
-    from workbench.runs.notices import files_of
+    from workbench.runs.notification_state import kept_for
+    from workbench.runs.notifications import files_of
+    from workbench.runs.regression_check import baseline_of
 
     kept, homes = list(files), set[Path]()
     for orders in asked:
@@ -143,7 +143,7 @@ def check(
     Ctrl-C and being told to end count what was not run as failed, write and tell that. Exit codes: 0 clean, 1 new or worse, 2 a
     run failed, an output could not be written, or somebody could not be told, 3 inconclusive.
     """
-    from workbench.runs import checking, told
+    from workbench.runs import check_output, regression_check
 
     if accepting and not reason.strip():
         raise click.UsageError("--accept needs --reason: somebody will ask why this was taken for good")
@@ -166,26 +166,26 @@ def check(
     found = [checked for one in nights for checked in one.checked]
     # All files or none: of each it is told that nothing was.
     whys = {one.orders.path: str(problem) for problem in not_accepted for one in nights}
-    found += [checking.not_begun(path, why, checking.NOT_ACCEPTED) for path, why in whys.items()]
+    found += [regression_check.not_begun(path, why, regression_check.NOT_ACCEPTED) for path, why in whys.items()]
     problems += _write(found, json_to, junit_to)
     for one in nights:
         problems += one.tell()
     for each in dict.fromkeys(str(one) for one in [*not_accepted, *problems]):
         say(f"workbench: {each}", err=True)
     if "-" not in (json_to, junit_to):
-        click.echo(told.checked_text(found), nl=False)
+        click.echo(check_output.checked_text(found), nl=False)
     # Whoever waits for a message would take silence for a pass.
-    context.exit(EXIT[NOT_CHECKED if problems else told.worst(found)])
+    context.exit(EXIT[NOT_CHECKED if problems else check_output.worst(found)])
 
 
 def _write(found: Sequence[CheckedRun], json_to: str | None, junit_to: str | None) -> list[Problem]:
     """Write the outputs; gives what could not be written: then the other one is, all the same."""
-    from workbench.runs import told
+    from workbench.runs import check_output
 
     problems = []
     for text, to in (
-        (json.dumps(told.checked_json(found), indent=1) + "\n", json_to),
-        (told.checked_junit(found), junit_to),
+        (json.dumps(check_output.checked_json(found), indent=1) + "\n", json_to),
+        (check_output.checked_junit(found), junit_to),
     ):
         try:
             if to:
@@ -202,68 +202,74 @@ class Night:
     """What a check does about one parameters file. Whatever is wrong with it is a failed run of it, for all who look."""
 
     def __init__(self, path: Path, no_run: bool, accepting: bool) -> None:
-        from workbench.runs import checking, notices, orders
+        from workbench.runs import notifications, regression_check, run_config
 
-        self.orders, self.demands, self.notify = orders.Orders(path, []), checking.Demands(), notices.Notify()
+        self.orders, self.demands, self.notify = (
+            run_config.Orders(path, []),
+            regression_check.Demands(),
+            notifications.Notify(),
+        )
         self.baseline: Mapping[str, Any] = {"runs": {}}
         self.runs: list[Run] = []
         self.no_run, self.wrong = no_run, ""
         self.checked: list[CheckedRun] = []
         try:
-            self.orders = orders.only_notify(path)  # first: others have to learn of what is wrong below
-            self.notify = notices.notify_of(self.orders)
-            self.orders = orders.read_orders(path)
-            self.demands = checking.demands_of(self.orders, no_run)
+            self.orders = run_config.only_notify(path)  # first: others have to learn of what is wrong below
+            self.notify = notifications.notify_of(self.orders)
+            self.orders = run_config.read_orders(path)
+            self.demands = regression_check.demands_of(self.orders, no_run)
             if not accepting:
-                self.baseline = checking.read_baseline(checking.baseline_of(self.orders))
+                self.baseline = regression_check.read_baseline(regression_check.baseline_of(self.orders))
         except Problem as problem:
             self.wrong = str(problem)
 
     def begun(self) -> list[CheckedRun]:
         """What stands for its runs until they have ended."""
-        from workbench.runs import checking
+        from workbench.runs import regression_check
 
-        return self._unusable() or checking.not_ended(self.orders)
+        return self._unusable() or regression_check.not_ended(self.orders)
 
     def run(self, dead_owner: str | None) -> None:
         """Run all that can be, or look at the last runs."""
-        from workbench.runs import checking
+        from workbench.runs import regression_check
         from workbench.runs.running import run as ran
 
         if self.wrong:
             return
         if self.no_run:
-            self.runs = checking.last_runs(self.orders, self.demands, datetime.now(UTC))
+            self.runs = regression_check.last_runs(self.orders, self.demands, datetime.now(UTC))
         for order in [] if self.no_run else self.orders.runs:
             with Cells() as cells:
                 self.runs.append(ran(order, cells, self.orders.keep, dead_owner))
 
     def judge(self) -> None:
         """Hold the runs against the baseline; those that were not made have failed."""
-        from workbench.runs import checking
+        from workbench.runs import regression_check
 
         self.checked = self._unusable()
         if not self.wrong:
             made = {one.name for one in self.runs}
             left = [one for one in self.orders.runs if one.name not in made]
-            self.runs += [checking.failed(one, "the check was ended before this run was done") for one in left]
+            self.runs += [regression_check.failed(one, "the check was ended before this run was done") for one in left]
             refused = [one for one in self.orders.refused if one.order.name not in made]
-            self.runs += [checking.failed(one.order, one.why) for one in refused]
-            self.checked = checking.checked(self.orders, self.runs, self.demands, self.baseline, datetime.now(UTC))
+            self.runs += [regression_check.failed(one.order, one.why) for one in refused]
+            self.checked = regression_check.checked(
+                self.orders, self.runs, self.demands, self.baseline, datetime.now(UTC)
+            )
         if self.notify.wrong:
             whys = "; ".join(self.notify.wrong)
-            self.checked.append(checking.not_begun(self.orders.path, whys, checking.NOT_TOLD))
+            self.checked.append(regression_check.not_begun(self.orders.path, whys, regression_check.NOT_TOLD))
 
     def _unusable(self) -> list[CheckedRun]:
         """What stands for the runs of a file that cannot be used; nothing, if it can be."""
-        from workbench.runs import checking
+        from workbench.runs import regression_check
 
-        return [checking.not_begun(self.orders.path, self.wrong)] if self.wrong else []
+        return [regression_check.not_begun(self.orders.path, self.wrong)] if self.wrong else []
 
     def tell(self) -> list[Problem]:
         """Tell people what they do not know yet; gives what did not work."""
-        from workbench.runs.news import News
-        from workbench.runs.notices import tell
+        from workbench.runs.notification_state import News
+        from workbench.runs.notifications import tell
 
         news = News(self.orders.path, self.checked, self.demands.terms, datetime.now(UTC).date(), self.no_run)
         return [Problem(why) for why in tell(self.notify, self.orders.path.stem, news)]
@@ -271,13 +277,13 @@ class Night:
 
 def _accepted(nights: Sequence[Night], reason: str) -> list[Problem]:
     """Accept the runs of all files, or of none; gives why not."""
-    from workbench.runs import checking
+    from workbench.runs import regression_check
 
     try:
         for one in nights:
             if one.wrong:
                 raise Problem("nothing was accepted", str(one.orders.path), one.wrong)
-        for path in checking.accept([(one.orders, one.runs) for one in nights], reason):
+        for path in regression_check.accept([(one.orders, one.runs) for one in nights], reason):
             say(f"accepted: {path}", err=True)
         problems = []
     except Problem as problem:
@@ -286,6 +292,6 @@ def _accepted(nights: Sequence[Night], reason: str) -> list[Problem]:
         problems = [Problem(f"nothing was accepted: {error.strerror}", str(error.filename or ""))]
     for one in nights:
         if not one.wrong:
-            one.baseline = checking.baseline_if_any(one.orders)
+            one.baseline = regression_check.baseline_if_any(one.orders)
             one.judge()
     return problems

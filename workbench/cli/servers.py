@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from workbench.boundary import printable
-from workbench.collected.signals import handled
-from workbench.repairs.reaching import PASSWORD, Reach
+from workbench.intake.signals import handled
+from workbench.repair.server_access import PASSWORD, Reach
+from workbench.safety import printable
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

@@ -15,9 +15,9 @@ import click
 from tqdm import tqdm
 
 from workbench import __version__
-from workbench.boundary import defect_of, printable
 from workbench.journal import write_whole
 from workbench.model import Problem
+from workbench.safety import defect_of, printable
 
 EXIT_CODES = {
     0: "clean",

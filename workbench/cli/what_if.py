@@ -13,7 +13,7 @@ import click
 
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.model import Problem
-from workbench.plain import one_cell
+from workbench.text_table import one_cell
 
 
 @main.command()
@@ -27,7 +27,7 @@ def scenario(file: Path | None, json_to: str | None, only: tuple[str, ...], list
     A case is {id, kind, inputs}. FILE is JSON lines, a JSON array or YAML, packed or not; - is standard input. One line
     of JSON answers each case, in order. A case that cannot be answered gets its error there; the others are answered.
     """
-    from workbench.checked import quoted
+    from workbench.input_validation import quoted
     from workbench.scenarios import evaluate, kind_named, read_cases
 
     if listed:
@@ -66,7 +66,7 @@ _KEPT_IN_MEMORY = 16 << 20
 
 
 def _kinds_text(only: Sequence[str]) -> str:
-    from workbench.checked import described
+    from workbench.input_validation import described
     from workbench.scenarios import kind_named, kinds
 
     told = []

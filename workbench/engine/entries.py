@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.engine.digests import mix
-from workbench.engine.reading import Part, read_part, some_at_once
+from workbench.engine.parquet_read import Part, read_part, some_at_once
 from workbench.tables import Numbers
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from workbench.boundary import printable
-from workbench.engine.parts import Share, read_shares, streams
+from workbench.engine.partition_writer import Share, read_shares, streams
 from workbench.engine.session import tagging
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.tables import SCHEMAS
 
 TASK = 128 << 20

@@ -1,4 +1,4 @@
-"""The log of one server as a case holds it, asked without Spark and without reading it: `workbench.rules.sending.Log`.
+"""The log of one server as a case holds it, asked without Spark and without reading it: `workbench.rules.send_session.Log`.
 
 How many changes of an origin lie below a position is a sum of digest counts plus a look into the one bucket that holds the
 position; the bucket's positions are read from the few sorted parts that overlap it. So counts, neighbours and pages of a
@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.engine.digests import fold
+from workbench.engine.parquet_read import Part, damaged, parts_near, read_near, read_part, some_at_once
 from workbench.engine.positions import Positions, of_arrow, place
-from workbench.engine.reading import Part, damaged, parts_near, read_near, read_part, some_at_once
 from workbench.model import System
-from workbench.rules.sending import Bound, Tally
+from workbench.rules.send_session import Bound, Tally
 from workbench.tables import SCHEMAS, Numbers, joined
 
 _PARTS_KEPT = 8

@@ -1,6 +1,6 @@
 """The exact counts for many pairs of servers, by one pass of Spark over the sorted positions of all logs.
 
-What a session would do depends on its log only by a few questions (`workbench.rules.sending.Log`): is this position there,
+What a session would do depends on its log only by a few questions (`workbench.rules.send_session.Log`): is this position there,
 what comes next, how many changes of an origin lie between two positions. So each plan is first asked of a log that
 answers nothing and notes the questions (`Questions`); the positions in them cut every log into slots; one pass counts the
 slots and keeps their ends; and the same plan is asked again, of the slots (`SlotLog`).
@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.engine.logs import StoredLog
+from workbench.engine.parquet_read import read_part
 from workbench.engine.positions import place
-from workbench.engine.reading import read_part
 from workbench.model import Problem, System
-from workbench.rules.sending import Bound, Log, Tally
+from workbench.rules.send_session import Bound, Log, Tally
 from workbench.tables import order_of
 
 if TYPE_CHECKING:

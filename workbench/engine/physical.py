@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.engine.parquet_read import Part
 from workbench.engine.physical_rows import BITS, UNTOLD, Rows, SortedPart, merged, places
-from workbench.engine.reading import Part
 from workbench.rules.physical_log import COMMIT_LISTS, FORM, LIMIT, Checked, Compared, Form, Gap, Listed, Place, between
 from workbench.tables import Numbers
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.reading import Part, opened
+from workbench.engine.parquet_read import Part, opened
 from workbench.rules.physical_log import MOST, Place
 from workbench.tables import Numbers
 

@@ -37,10 +37,10 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from workbench.boundary import printable
 from workbench.engine.java import cache_folders, find_java, launcher
 from workbench.engine.warmstart import sharing_options
 from workbench.model import Problem
+from workbench.safety import printable
 
 Size = Literal["small", "large"]
 

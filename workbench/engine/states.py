@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.engine.change_fingerprints import among, beginnings
 from workbench.engine.digests import digest, mix
-from workbench.engine.likeness import among, beginnings
-from workbench.engine.reading import Part, groups_near, opened, read_part, some_at_once
-from workbench.engine.rows import rows_where
+from workbench.engine.parquet_read import Part, groups_near, opened, read_part, some_at_once
+from workbench.engine.selective_read import rows_where
 from workbench.rules.entries import FORGOTTEN, MADE_TWICE, NOT_READ, Cid, Ranges
 from workbench.tables import Numbers
 

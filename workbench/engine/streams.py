@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.reading import Part, stream_part
-from workbench.engine.rows import rows_where
+from workbench.engine.parquet_read import Part, stream_part
+from workbench.engine.selective_read import rows_where
 from workbench.rules.segments import ABORTED, COMMITTED, CORRUPT, EVENT, REPEATED, ROLLED_BACK
 from workbench.rules.streams import Entry
 from workbench.tables import SCHEMAS, SOURCE, Numbers, joined

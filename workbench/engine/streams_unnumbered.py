@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from workbench.engine.reading import stream_part
+from workbench.engine.parquet_read import stream_part
+from workbench.engine.stream_diff import Cut, cuts
 from workbench.engine.streams import StreamLog
-from workbench.engine.streams_compared import Cut, cuts
 from workbench.rules.segments import COMMITTED
 from workbench.rules.unnumbered import LEFT_OUT, NOT_COMPARED, UNLIKE, Committed, contents_of_two
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.boundary import printable
-from workbench.diagnosing.diagnosis_text import held_say, what_changed
+from workbench.diagnosis.diagnosis_text import held_say, what_changed
 from workbench.report.redaction import LEFT_OUT
-from workbench.report.wording import LISTED, absence, holders, judged_otherwise
+from workbench.report.report_text import LISTED, absence, holders, judged_otherwise
+from workbench.safety import printable
 
 Row = Mapping[str, Any]
 

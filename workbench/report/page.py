@@ -19,11 +19,11 @@ from typing import Any
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from workbench.boundary import printable
-from workbench.diagnosing.diagnosis_text import what_changed
+from workbench.diagnosis.diagnosis_text import what_changed
 from workbench.report.redaction import LEFT_OUT
-from workbench.report.wording import absence, holders, judged_otherwise
-from workbench.views.look import NOTHING, SEVERITIES, VERDICTS
+from workbench.report.report_text import absence, holders, judged_otherwise
+from workbench.safety import printable
+from workbench.views.verdict_style import NOTHING, SEVERITIES, VERDICTS
 
 Row = Mapping[str, Any]
 

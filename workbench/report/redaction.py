@@ -22,11 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.boundary import Secrets, printable
 from workbench.journal import write_whole
 from workbench.model import REMOVED, Naming, Problem
-from workbench.plain import one_cell
-from workbench.report.ordinary import ORDINARY
+from workbench.report.redaction_stopwords import ORDINARY
+from workbench.safety import Secrets, printable
+from workbench.text_table import one_cell
 
 NAME = "pseudonyms.json"
 _KEY = 32

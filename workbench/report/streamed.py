@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
 from workbench.rules.segments import ASK, COMMITTED, SAYS, TAIL
-from workbench.views.look import MISSING, PENDING, STRANDED, UNKNOWN
+from workbench.views.verdict_style import MISSING, PENDING, STRANDED, UNKNOWN
 
 Row = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.tiers_text import in_order, place_of
+from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.tier_text import in_order, place_of
 
 Row = Mapping[str, Any]
 

@@ -1,7 +1,7 @@
 """A fleet of nodes plays through time: they register, pull, send keepalives, register anew, and some are lost.
 
 It shows how even the tree becomes under the rules of each version, for thousands of nodes. The registry is asked as in
-`workbench.rules.registering`, only that what changes is kept up to date in place of being read anew with each call; a test holds
+`workbench.rules.registration`, only that what changes is kept up to date in place of being read anew with each call; a test holds
 the two against each other. Keepalives of a living node tell nothing new after the first, so they are counted, not played.
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from workbench.diagnosing.diagnosis_text import collected, untold
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.diagnosis_text import collected, untold
+from workbench.diagnosis.incident import Incident
 
 SCOPE = ("code", "server", "link", "origin", "suffix")
 

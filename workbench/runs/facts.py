@@ -15,14 +15,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from workbench.cases.case import Case
-from workbench.diagnosing.diagnosis_text import ONE_SERVER
-from workbench.diagnosing.incident import RECORD, Incident
-from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
+from workbench.case.case import Case
+from workbench.diagnosis.diagnosis_text import ONE_SERVER
+from workbench.diagnosis.incident import RECORD, Incident
 from workbench.journal import write_whole
 from workbench.model import SEVERITIES, Problem
+from workbench.runs.baseline_check import FAILED, OUTCOMES, Checked, oldest_evidence, outcome_of
 from workbench.runs.case_facts import COUNTED, CUT, NOT_WHOLE, SCOPE, facts_of_case
-from workbench.runs.checks import FAILED, OUTCOMES, Checked, oldest_evidence, outcome_of
+from workbench.topology.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 
 VERSION = 4
 

@@ -31,22 +31,22 @@ from pathlib import Path
 from typing import Any
 
 from workbench import __version__
-from workbench.boundary import defect_of, printable
-from workbench.cases.case import RUNS
-from workbench.diagnosing.incident import RECORD
+from workbench.case.case import RUNS
+from workbench.diagnosis.incident import RECORD
 from workbench.journal import AtWork, owned, write_whole
 from workbench.jupyter import NOTEBOOKS
 from workbench.model import Problem
-from workbench.runs.child import NOTEBOOK, ORDER
 from workbench.runs.facts import are_facts, is_moment
-from workbench.runs.orders import Order
+from workbench.runs.papermill_process import NOTEBOOK, ORDER
+from workbench.runs.run_config import Order
+from workbench.safety import defect_of, printable
 
 DONE, FAILED = "done", "failed"
 ABOUT, FACTS, LOG = "run.json", "facts.json", "log.txt"
 WORKING = ".run-"
 
 START_SECONDS = 120
-_CHILD = ("-P", "-m", "workbench.runs.child")
+_CHILD = ("-P", "-m", "workbench.runs.papermill_process")
 _LONGEST_WAIT = 3600
 """Seconds: the system takes no more than some weeks at once."""
 _ENDS_WITHIN = 10

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
 from workbench.engine.entries import PRESENT, SUMMED_HERE, Differing, Progress, differing
-from workbench.engine.rows import rows_where
+from workbench.engine.selective_read import rows_where
 from workbench.model import Problem
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from workbench.boundary import printable
 from workbench.model import System
+from workbench.safety import printable
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#f0e442")
 _DASHES = ("solid", "dash", "dot", "dashdot")

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.diagnosing.diagnosis_text import beyond_the_cut
-from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.matrix_text import decision_words, stuck_of
+from workbench.diagnosis.diagnosis_text import beyond_the_cut
+from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.pair_matrix_text import decision_words, stuck_of
 from workbench.rules.link_failures import TRANSIENT
-from workbench.views.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN, worst
 from workbench.views.mesh_text import cell_says, link_says, server_says
+from workbench.views.verdict_style import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN, worst
 
 Row = Mapping[str, Any]
 

@@ -19,16 +19,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from workbench.boundary import printable, strict_yaml, to_yaml
-from workbench.diagnosing.incident import ALL, RECORD, Incident
-from workbench.diagnosing.matrix_text import stuck_of
-from workbench.fleet.history import moment_of
+from workbench.diagnosis.incident import ALL, RECORD, Incident
+from workbench.diagnosis.pair_matrix_text import stuck_of
 from workbench.journal import write_whole
 from workbench.model import Problem
-from workbench.views.at_work import examples
+from workbench.safety import printable, strict_yaml, to_yaml
+from workbench.topology.history import moment_of
+from workbench.views.pending_operations import examples
 from workbench.views.stream_lanes import AXES, WHICH
 from workbench.views.tier_changes import FORMS
-from workbench.views.walks import walks
+from workbench.views.worked_examples import walks
 
 NAME = "parameters.yaml"
 READ_ONLY = "WORKBENCH_READ_ONLY"

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.incident import Incident
+from workbench.diagnosis.incident import Incident
 from workbench.engine.assembly import message_of
-from workbench.engine.reading import Part
-from workbench.engine.rows import rows_where
+from workbench.engine.parquet_read import Part
+from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.model import Problem
 from workbench.rules.segments import (
@@ -37,8 +37,8 @@ from workbench.rules.segments import (
     transactions,
 )
 from workbench.tables import SCHEMAS, SOURCE, Numbers
-from workbench.views.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN
 from workbench.views.stream_views import VOID, KeptLog, Row, batches, log_of, time_text
+from workbench.views.verdict_style import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN
 
 PAGE = 12
 """Transactions that are shown at once."""

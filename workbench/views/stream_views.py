@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.incident import Incident
-from workbench.engine.reading import Part, stream_part
-from workbench.engine.rows import rows_where
+from workbench.diagnosis.incident import Incident
+from workbench.engine.parquet_read import Part, stream_part
+from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.model import NotOfThisSystem, Problem
 from workbench.rules.segments import ABORTED, COMMITTED, REPEATED, ROLLED_BACK
 from workbench.tables import Numbers
-from workbench.views.look import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
+from workbench.views.verdict_style import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
 
 Row = Mapping[str, Any]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.diagnosing.incident import Incident
-from workbench.diagnosing.tiers_text import in_order
+from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.tier_text import in_order
 from workbench.model import NotOfThisSystem, Problem
 from workbench.rules import tier_conditions as conditions
-from workbench.views.look import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
-from workbench.views.look import VERDICTS as LOOKS
+from workbench.views.verdict_style import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
+from workbench.views.verdict_style import VERDICTS as LOOKS
 
 Row = Mapping[str, Any]
 

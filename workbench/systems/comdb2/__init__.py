@@ -12,7 +12,7 @@ from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, ty
 from workbench.systems.comdb2.naming import server_in
 
 if TYPE_CHECKING:
-    from workbench.repairs.plans import Repairs
+    from workbench.repair.plan_types import Repairs
 
 
 def _secrets() -> Any:

@@ -2,8 +2,8 @@
 
 import re
 
-from workbench.boundary import Secrets
 from workbench.model import REMOVED
+from workbench.safety import Secrets
 
 _WORDS = (
     *("password", "passwd", "passphrase", "pwd", "secret", "token"),

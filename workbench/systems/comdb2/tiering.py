@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from workbench.fleet.tiered import LINE, TUNABLE
 from workbench.rules.physical_log import Form
-from workbench.rules.tiering import NodeSettings, Tiering, Told
+from workbench.rules.tier_settings import NodeSettings, Tiering, Told
 from workbench.systems.comdb2.lsn import ANCHORS, COMMITS, FIRST, HEAD
 from workbench.systems.comdb2.naming import REGISTRY, database_in
 from workbench.systems.comdb2.rules import HOLDING, VERSIONS
+from workbench.topology.tier_snapshot import LINE, TUNABLE
 
 _ONLY_2023 = ("physrep_register_interval", "physrep_max_pending_replicants")
 _ONLY_LATER = ("physrep_reconnect_interval", "physrep_keepalive_v2", "physrep_verify_source_range")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.drizzle.formats.messages_pb2 import Schema, Table
 from workbench.systems.drizzle.quoting import literal, name, schema_name, table_name, text_literal
 from workbench.systems.drizzle.rows import Definition

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.collected.unpacking import PACKED
-from workbench.diagnosing.by_stream import Streams, big_ones
+from workbench.diagnosis.stream_diagnosis import Streams, big_ones
+from workbench.intake.decompression import PACKED
 from workbench.model import (
     APPLYING,
     HOLES,
@@ -49,7 +49,7 @@ from workbench.systems.drizzle.queues import (
 )
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.by_stream import AHEAD, LOST_THERE, NO_SOURCE, OWN_ID, Streams
+from workbench.diagnosis.stream_diagnosis import AHEAD, LOST_THERE, NO_SOURCE, OWN_ID, Streams
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 Row = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from workbench.boundary import printable
+from workbench.safety import printable
 from workbench.systems.drizzle.definitions import SET_VARIABLE
 from workbench.systems.drizzle.rows import Columns, Definition, Delete, Insert, Named, Operation, Update, Value
 from workbench.tables import Numbers

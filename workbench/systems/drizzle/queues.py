@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.by_stream import Streams
-from workbench.diagnosing.stream_appliers import APPLIER, Applied, lacking_said
-from workbench.diagnosing.stream_rows import purge_below
+from workbench.diagnosis.stream_appliers import APPLIER, Applied, lacking_said
+from workbench.diagnosis.stream_diagnosis import Streams
+from workbench.diagnosis.stream_rows import purge_below
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 
 def appliers(situation: Situation) -> Iterator[Finding]:

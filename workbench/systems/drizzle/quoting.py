@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.drizzle.formats.messages_pb2 import Table
 from workbench.systems.drizzle.rows import BLOB, LIKE, Columns, Named, Value
 

@@ -14,13 +14,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from workbench.boundary import printable
-from workbench.diagnosing.stream_appliers import APPLIER
-from workbench.diagnosing.stream_contents import left_out
+from workbench.diagnosis.stream_appliers import APPLIER
+from workbench.diagnosis.stream_contents import left_out
 from workbench.model import Problem, counted
-from workbench.repairs.plans import ALL, SENT, Draft, Need, Repairs, Step, View
-from workbench.repairs.stream_models import ONLY_ON
-from workbench.repairs.stream_records import (
+from workbench.repair.plan_types import ALL, SENT, Draft, Need, Repairs, Step, View
+from workbench.repair.stream_models import ONLY_ON
+from workbench.repair.stream_records import (
     Record,
     committed_between,
     committed_elsewhere,
@@ -28,9 +27,10 @@ from workbench.repairs.stream_records import (
     reached_before,
     records_of,
 )
-from workbench.rules.mending import Lack, Model
+from workbench.rules.repair_model import Lack, Model
 from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
-from workbench.rules.streamed import StreamModel
+from workbench.rules.stream_model import StreamModel
+from workbench.safety import printable
 from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Logs, Operation, Place

@@ -19,9 +19,9 @@ from typing import BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from workbench.boundary import printable
-from workbench.collected.unpacking import opened
+from workbench.intake.decompression import opened
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.drizzle.formats.exports import message_in_line
 from workbench.systems.drizzle.formats.messages_pb2 import FieldMetadata, Statement, Table, TableMetadata, Transaction
 from workbench.systems.drizzle.ids import content_of

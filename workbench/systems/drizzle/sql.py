@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.drizzle.definitions import SET_VARIABLE, defined
 from workbench.systems.drizzle.quoting import OWN_SCHEMA, literal, name, row_where, table_name, text_literal
 from workbench.systems.drizzle.rows import (

@@ -13,7 +13,7 @@ from workbench.systems.ds389.formats.values import suffix_named
 from workbench.systems.ds389.rules.clocks import HEALTH_LEVELS
 
 if TYPE_CHECKING:
-    from workbench.rules.sending import Supplying
+    from workbench.rules.send_session import Supplying
     from workbench.rules.verdicts import Proving
 
 
@@ -60,7 +60,7 @@ def _filled_again() -> Callable[..., dict[tuple[str, str | None], list[tuple[str
 
 
 def _switch_on() -> Callable[..., str]:
-    from workbench.systems.ds389.logged.change_fixes import switch_on
+    from workbench.systems.ds389.session_log.change_fixes import switch_on
 
     return switch_on
 
@@ -102,31 +102,31 @@ def _naming() -> Naming:
 
 
 def _link_failures() -> Callable[..., Any]:
-    from workbench.systems.ds389.logged.link_failures import link_failures  # readers of files need no logs
+    from workbench.systems.ds389.session_log.link_failures import link_failures  # readers of files need no logs
 
     return link_failures
 
 
 def _turns_away() -> Callable[..., bool]:
-    from workbench.systems.ds389.logged.hubs import taken_for
+    from workbench.systems.ds389.session_log.hubs import taken_for
 
     return taken_for
 
 
 def _kept_origins() -> Callable[..., dict[tuple[str, str | None], str]]:
-    from workbench.systems.ds389.logged.replicas_off import kept_origins
+    from workbench.systems.ds389.session_log.replicas_off import kept_origins
 
     return kept_origins
 
 
 def _supplier_again() -> Callable[..., str]:
-    from workbench.systems.ds389.logged.change_fixes import supplier_again
+    from workbench.systems.ds389.session_log.change_fixes import supplier_again
 
     return supplier_again
 
 
 def _kept_behind() -> Callable[..., str]:
-    from workbench.systems.ds389.logged.trim_risk import kept_behind
+    from workbench.systems.ds389.session_log.trim_risk import kept_behind
 
     return kept_behind
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.repairs.plans import SENT
+from workbench.repair.plan_types import SENT
 
 Record = Mapping[str, Any]
 """`dn`; `change`: add, modify or delete; `mods`: lists of operation, attribute and values; of an add its `values`."""

@@ -1,6 +1,6 @@
 """The secrets of 389 Directory Server: attributes whose values no table, log or error may hold."""
 
-from workbench.boundary import Secrets, excerpt
+from workbench.safety import Secrets, excerpt
 
 SECRETS = Secrets(
     [

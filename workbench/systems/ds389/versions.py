@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 Version = tuple[int, int, int]
 _VERSION = re.compile(r"389-Directory/(\d+)\.(\d+)\.(\d+)")

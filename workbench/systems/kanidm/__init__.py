@@ -13,7 +13,7 @@ from workbench.systems.kanidm.formats import FORMATS
 from workbench.systems.kanidm.secrets import SECRETS
 
 if TYPE_CHECKING:
-    from workbench.repairs.plans import Repairs
+    from workbench.repair.plan_types import Repairs
 
 
 def _scenarios() -> Mapping[str, Kind]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.by_entry import now_at, ranges_of, states_of, version_of
-from workbench.diagnosing.unrelated import odd_ones
+from workbench.diagnosis.entry_diagnosis import now_at, ranges_of, states_of, version_of
+from workbench.diagnosis.unrelated_data import odd_ones
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -30,8 +30,8 @@ from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Replica
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Replica
 
 _CLOCK_WINDOW = 600 * SECOND
 """From here on a consumer warns of a clock that is ahead."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.by_entry import CHANGE_STATE
+from workbench.diagnosis.entry_diagnosis import CHANGE_STATE
 from workbench.model import EVIDENCE_SHOWN, Finding, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 UNWILLING, PULLED, CLOCK_AHEAD, UNREACHED, REFRESHED = (
     *("unwilling", "pulled", "clock_ahead", "unreached", "refreshed"),

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from workbench.diagnosing.by_entry import ranges_of
+from workbench.diagnosis.entry_diagnosis import ranges_of
 from workbench.model import listed, step
 from workbench.rules.entries import TURNED_DOWN
 from workbench.systems.kanidm.cid import nanoseconds
 from workbench.systems.kanidm.rules.ranges import OK
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 Row = Mapping[str, Any]
 

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.boundary import as_file_name, printable
-from workbench.diagnosing.missed_by_vector import may_come_back
-from workbench.diagnosing.unrelated import odd_ones
+from workbench.diagnosis.missed_by_vector import may_come_back
+from workbench.diagnosis.unrelated_data import odd_ones
 from workbench.model import counted
-from workbench.repairs.plans import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
-from workbench.rules.mending import Lot
-from workbench.rules.pulled import PullModel
+from workbench.repair.plan_types import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
+from workbench.rules.pull_model import PullModel
+from workbench.rules.repair_model import Lot
+from workbench.safety import as_file_name, printable
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 
 if TYPE_CHECKING:
-    from workbench.rules.mending import Model
+    from workbench.rules.repair_model import Model
 
 REFRESH, BEHIND, DIVERGED, APART = "REFRESH_REQUIRED", "SUPPLIER_BEHIND", "DIVERGED", "NO_OVERLAP"
 UNRELATED, STALE, CLOCK, OF_TWO = "UNRELATED_DATA", "STALE_ORIGIN", "CLOCK_AHEAD", "DUPLICATE_ORIGIN"

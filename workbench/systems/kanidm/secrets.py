@@ -1,6 +1,6 @@
 """The secrets of Kanidm: attributes whose values no table, log or error may hold."""
 
-from workbench.boundary import Secrets
+from workbench.safety import Secrets
 
 SECRETS = Secrets(
     [

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.tier_histories import forked
+from workbench.diagnosis.tier_histories import forked
 from workbench.model import Finding, step
 from workbench.systems.comdb2.detectors.shown import place_text, some, tiers_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.by_tier import Tiers
-    from workbench.diagnosing.situation import Situation
-    from workbench.diagnosing.tier_histories import Apart
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.diagnosis.tier_histories import Apart
 
 ASK_WHO_LEADS = "select host, is_master from comdb2_cluster"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.tier_generations import older_source
-from workbench.diagnosing.tier_sources import OfItsOwn
+from workbench.diagnosis.tier_generations import older_source
+from workbench.diagnosis.tier_sources import OfItsOwn
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.physical_log import Compared, Gap
 from workbench.systems.comdb2.detectors.histories import ASK_WHO_LEADS
@@ -16,8 +16,8 @@ from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, pla
 from workbench.systems.comdb2.lsn import FIRST, lsn_text
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.by_tier import Tiers
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.tier_diagnosis import Tiers
 
 _AT_ONCE = timedelta(seconds=1)
 """Within that long no source writes, and no node fetches, a whole log file more than was there: they are of megabytes."""

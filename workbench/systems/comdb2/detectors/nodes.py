@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.tier_rows import lacking_its_file, senders
+from workbench.diagnosis.tier_rows import lacking_its_file, senders
 from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import (
     CONNECTED,
@@ -21,8 +21,8 @@ from workbench.rules.tier_conditions import (
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, span_text, tiers_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.by_tier import Tiers
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.tier_diagnosis import Tiers
 
 RESET = """exec procedure sys.physrep.reset_nodes('{}', "'{}'", 'Inactive')"""
 """The procedure puts the host into its statement as it is, so it has to come with quotes of its own."""

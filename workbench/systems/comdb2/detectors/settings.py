@@ -12,8 +12,8 @@ from workbench.systems.comdb2.sql import set_state
 from workbench.systems.comdb2.tiering import named_in_file
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.by_tier import Tiers
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.tier_diagnosis import Tiers
 
 Unsafe = tuple[str, str, str, str, Callable[[str], bool]]
 """Severity, setting, what it does, what to do, and which values are meant."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.systems.comdb2.lsn import lsn_text
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.by_tier import Tiers
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.tier_diagnosis import Tiers
 
 Row = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.tier_rows import unlisted as unlisted_nodes
+from workbench.diagnosis.tier_rows import unlisted as unlisted_nodes
 from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
@@ -14,9 +14,9 @@ from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.by_tier import Tiers
-    from workbench.diagnosing.situation import Situation
-    from workbench.rules.holding import LogHold
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.rules.log_retention import LogHold
 
 
 def cycles(situation: Situation) -> Iterator[Finding]:

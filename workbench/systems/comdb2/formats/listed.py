@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import LINES, Format, Parsed, Piece, Reject
+from workbench.safety import excerpt
 from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows
 from workbench.systems.comdb2.secrets import SECRETS
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import LINES, Format, Parsed, Piece, Reject
+from workbench.safety import excerpt
 from workbench.systems.comdb2.secrets import SECRETS, harmless
 
 _OF_REPLICATION = re.compile(

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import LINES, Format, Parsed, Piece
+from workbench.safety import excerpt
 from workbench.systems.comdb2.formats.program_meanings import MEANINGS
 from workbench.systems.comdb2.lsn import LARGEST, Lsn, lsn_text, order_key
 from workbench.systems.comdb2.naming import node_name

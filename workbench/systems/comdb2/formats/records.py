@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import LINES, Format, Parsed, Piece, Reject
+from workbench.safety import excerpt
 from workbench.systems.comdb2.formats.gaps import Gaps
 from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows
 from workbench.systems.comdb2.formats.records_fast import read_fast

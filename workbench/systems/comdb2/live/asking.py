@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.comdb2.naming import node_name
 from workbench.systems.comdb2.secrets import SECRETS
 from workbench.systems.comdb2.sql import DATABASE, HOST, is_plain

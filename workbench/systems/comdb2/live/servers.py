@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from workbench.boundary import printable
-from workbench.collected.collecting import Access, Address, Gathered, Survey, Vectors, Wanted
+from workbench.intake.collection import Access, Address, Gathered, Survey, Vectors, Wanted
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.comdb2.live.asking import Place, Refused, asking, place_named, place_of
 from workbench.systems.comdb2.lsn import COMMITS, lsn_of
 from workbench.systems.comdb2.naming import REGISTRY
@@ -79,7 +79,7 @@ class _Registry:
 
 
 class Nodes:
-    """The nodes of one collection, and their registry; see `workbench.collected.collecting.Servers`."""
+    """The nodes of one collection, and their registry; see `workbench.intake.collection.Servers`."""
 
     def __init__(self, addresses: Sequence[Address], access: Access, suffixes: Sequence[str] = ()) -> None:
         if suffixes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.repairs.plans import Repairs
+from workbench.repair.plan_types import Repairs
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.repairs.needs import (
     CYCLE,

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.tier_generations import older_source
-from workbench.diagnosing.tier_sources import what_would_tell
+from workbench.diagnosis.tier_generations import older_source
+from workbench.diagnosis.tier_sources import what_would_tell
 from workbench.model import counted
-from workbench.repairs.plans import Draft, Need, View
-from workbench.rules.tier_mending import GONE, TierModel
+from workbench.repair.plan_types import Draft, Need, View
+from workbench.rules.tier_repair_model import GONE, TierModel
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.by_tier import Tiers
-    from workbench.rules.mending import Model
+    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.rules.repair_model import Model
 
 HUNG, INACTIVE, FULL, GAP, REBUILT = (
     "REPLICANT_HUNG",

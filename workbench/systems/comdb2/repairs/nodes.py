@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.repairs.plans import ALL, Draft, Need, Step, View
-from workbench.rules.balancing import Files, balanced
-from workbench.rules.tier_mending import APART, GONE, PULLING, TierModel
+from workbench.repair.plan_types import ALL, Draft, Need, Step, View
+from workbench.rules.tier_repair_model import APART, GONE, PULLING, TierModel
+from workbench.rules.tree_balancing import Files, balanced
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.shown import some
 from workbench.systems.comdb2.repairs.needs import CYCLE, FULL, ORPHAN, fanout_below, of_source, parted, safe, tiers_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.repairs.plans import Draft, Need, Step, View
+from workbench.repair.plan_types import Draft, Need, Step, View
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.repairs.needs import (
     CYCLE,

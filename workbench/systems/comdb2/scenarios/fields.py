@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from workbench.checked import NO_TEXTS, Inputs
+from workbench.input_validation import NO_TEXTS, Inputs
 from workbench.rules.tiers import Lsn as LsnPair
 from workbench.rules.tiers import Node, Pull, Registry
 from workbench.systems.comdb2.lsn import LARGEST

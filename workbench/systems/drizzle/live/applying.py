@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.live.connection import DUPLICATE, Refused, Server
 from workbench.systems.drizzle.live.tables import Tables

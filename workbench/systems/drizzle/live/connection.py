@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 import pymysql
 from pymysql.constants import CLIENT, ER
 
-from workbench.boundary import printable
-from workbench.collected.collecting import Access, Address
+from workbench.intake.collection import Access, Address
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.drizzle.sql import SESSION
 
 _PORT = 3306

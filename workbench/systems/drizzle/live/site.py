@@ -1,4 +1,4 @@
-"""Live replicas as the place where a plan is done and looked after (`workbench.repairs.repairing.Site`)."""
+"""Live replicas as the place where a plan is done and looked after (`workbench.repair.plan_executor.Site`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from workbench.boundary import printable
-from workbench.collected.collecting import Access, Address
+from workbench.intake.collection import Access, Address
 from workbench.model import Problem
-from workbench.repairs.plans import Plan, Step, Vectors
+from workbench.repair.plan_types import Plan, Step, Vectors
+from workbench.safety import printable
 from workbench.systems.drizzle.live.applying import Todo, applied_at, apply_one, dry_run, is_done, prepare
 from workbench.systems.drizzle.live.connection import Server, connected, place_of
 from workbench.systems.drizzle.repairs import APPLY, operations_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.drizzle.formats.messages_pb2 import Table
 from workbench.systems.drizzle.live.connection import Server
 from workbench.systems.drizzle.quoting import text_literal

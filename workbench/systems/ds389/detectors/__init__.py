@@ -36,7 +36,7 @@ from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.detectors.unlike_lists import lists_differ
 from workbench.systems.ds389.detectors.unrecorded import replication_was_off
 from workbench.systems.ds389.detectors.wrong_deletions import wrong_entry_deleted
-from workbench.systems.ds389.logged.comparison import anchor_disagrees
+from workbench.systems.ds389.session_log.comparison import anchor_disagrees
 
 DETECTORS: Detectors = {
     IDENTITY: (

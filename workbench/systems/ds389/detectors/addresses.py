@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.misnamed_links import meant_for
+from workbench.diagnosis.misnamed_links import meant_for
 from workbench.model import Finding, step
-from workbench.systems.ds389.logged.agreement_addresses import address_words, host_damaged
-from workbench.systems.ds389.logged.closed_links import agreement_shown
+from workbench.systems.ds389.session_log.agreement_addresses import address_words, host_damaged
+from workbench.systems.ds389.session_log.closed_links import agreement_shown
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Link
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Link
 
 
 def two_links_to_one(situation: Situation) -> Iterator[Finding]:

@@ -11,32 +11,32 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.former_in_the_way import cleaning_first, in_the_way
-from workbench.diagnosing.initialisations import initialisations
-from workbench.diagnosing.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
-from workbench.diagnosing.stuck_servers import to_be_filled
-from workbench.diagnosing.waiting_fixes import turned_away
-from workbench.diagnosing.without_record import keeps_none
-from workbench.fleet.told import Evidence
-from workbench.fleet.topology import not_collected
+from workbench.diagnosis.former_origins import cleaning_first, in_the_way
+from workbench.diagnosis.initialisations import initialisations
+from workbench.diagnosis.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
+from workbench.diagnosis.pending_fixes import turned_away
+from workbench.diagnosis.stuck_servers import to_be_filled
+from workbench.diagnosis.without_record import keeps_none
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
-from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.send_session import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.ignored import do_not_ignore
 from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
 from workbench.systems.ds389.detectors.unrecorded import removed_after
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.rules.proving import PROVING
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
 from workbench.systems.ds389.rules.supplying import NOT_FOUND
 from workbench.systems.ds389.rules.trimming import trim_limits
+from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, line_shown, session_logs
+from workbench.topology.suffix_evidence import Evidence
+from workbench.topology.topology import not_collected
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import LinkKey, Situation
-    from workbench.fleet.topology import Replica
+    from workbench.diagnosis.detector_context import LinkKey, Situation
+    from workbench.topology.topology import Replica
 
 _LONGEST_AGE = timedelta(days=30, seconds=300)
 """The greatest maximum age in common use, and the time between two runs of trimming; the changelog does not tell its own."""

@@ -19,9 +19,12 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.database import wrote_after
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, only_suffix
-from workbench.systems.ds389.logged.change_fixes import make_room, take_the_change, take_the_schema, writable_again
-from workbench.systems.ds389.logged.lines import WITH_TEXT, last_start, line_shown, session_logs
-from workbench.systems.ds389.logged.refusals import (
+from workbench.systems.ds389.rules.applying import skipped_for_good
+from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
+from workbench.systems.ds389.rules.link_reasons import SCHEMA_REFUSED
+from workbench.systems.ds389.session_log.change_fixes import make_room, take_the_change, take_the_schema, writable_again
+from workbench.systems.ds389.session_log.lines import WITH_TEXT, last_start, line_shown, session_logs
+from workbench.systems.ds389.session_log.refusals import (
     LOGIN_NOTES,
     NOT_SAID,
     NOTES_REFUSED,
@@ -33,13 +36,10 @@ from workbench.systems.ds389.logged.refusals import (
     taken_since,
     too_large,
 )
-from workbench.systems.ds389.rules.applying import skipped_for_good
-from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
-from workbench.systems.ds389.rules.link_reasons import SCHEMA_REFUSED
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Link, Replica
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Link, Replica
 
 _LOOPS_FROM = 3
 """Attempts at one change: a second one is how a session goes on that broke for another reason."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Finding
 from workbench.rules.link_failures import TLS
-from workbench.systems.ds389.logged.certificates import Found, found_against, kept_by
 from workbench.systems.ds389.rules.certificates import EXPIRED
 from workbench.systems.ds389.rules.link_reasons import encrypted
+from workbench.systems.ds389.session_log.certificates import Found, found_against, kept_by
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Link
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Link
 
 _SOON = timedelta(days=7)
 

@@ -23,8 +23,8 @@ from workbench.model import Finding, first_few, step
 from workbench.systems.ds389.rules.clocks import FURTHEST, HEALTH_LEVELS
 
 if TYPE_CHECKING:
-    from workbench.collected.readings import Reading
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.intake.readings import Reading
 
 _TIME_SKEW, _NO_CSN = 2, 8
 """Codes of the last session: the other side's CSNs are too far away; the supplier cannot make a CSN itself."""

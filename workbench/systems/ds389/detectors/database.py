@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from workbench.model import Finding, first_few, step
 from workbench.rules.verdicts import TOTAL
 from workbench.systems import format_with
-from workbench.systems.ds389.logged.change_fixes import make_room
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, Row, line_shown, session_logs
-from workbench.systems.ds389.logged.refusals import no_room, said_at
+from workbench.systems.ds389.session_log.change_fixes import make_room
+from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, Row, line_shown, session_logs
+from workbench.systems.ds389.session_log.refusals import no_room, said_at
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 
 def database_failing(situation: Situation) -> Iterator[Finding]:

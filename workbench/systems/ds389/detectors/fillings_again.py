@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
+from workbench.diagnosis.left_in_logs import claimed_alone, left_in_log
 from workbench.model import Finding, step
 from workbench.rules.initialisations import ABORTED
 from workbench.systems.ds389.detectors.initialisations import being_filled, unfilled
-from workbench.systems.ds389.logged.addresses import addresses_of
-from workbench.systems.ds389.logged.fillings_begun import address_of, fillers
-from workbench.systems.ds389.logged.initialisations import broken_off
-from workbench.systems.ds389.logged.lines import line_shown
-from workbench.systems.ds389.logged.log_ends import logs_end
+from workbench.systems.ds389.session_log.addresses import addresses_of
+from workbench.systems.ds389.session_log.fillings_begun import address_of, fillers
+from workbench.systems.ds389.session_log.initialisations import broken_off
+from workbench.systems.ds389.session_log.lines import line_shown
+from workbench.systems.ds389.session_log.log_ends import logs_end
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 
 def filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[tuple[str, str]]]:

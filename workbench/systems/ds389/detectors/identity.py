@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.diagnosing.dropping import perhaps_restarted
-from workbench.diagnosing.former_in_the_way import InTheWay, in_the_way
-from workbench.diagnosing.left_in_logs import stranded_first
+from workbench.diagnosis.dropped_changes import perhaps_restarted
+from workbench.diagnosis.former_origins import InTheWay, in_the_way
+from workbench.diagnosis.left_in_logs import stranded_first
 from workbench.model import EVIDENCE_SHOWN, Finding, counted, first_few, listed, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown
 from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, slow_servers
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.native import replica_dn
 from workbench.systems.ds389.rules.cleaning import (
     CRASHES_ALONE,
@@ -28,10 +27,11 @@ from workbench.systems.ds389.rules.cleaning import (
     read_only_reached,
     survives_cleaning,
 )
+from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.versions import version_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _HANGS_AFTER = timedelta(seconds=300)
 _LONG_WAIT = 160

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.situation import Situation
+from workbench.diagnosis.detector_context import Situation
 from workbench.model import Finding, step
-from workbench.systems.ds389.logged.closed_links import agreement_shown
 from workbench.systems.ds389.native import agreement_dn
+from workbench.systems.ds389.session_log.closed_links import agreement_shown
 
 if TYPE_CHECKING:
-    from workbench.fleet.topology import Link, Row
+    from workbench.topology.topology import Link, Row
 
 SETTING = "nsds5ReplicaIgnoreMissingChange"
 DO_NOT_SET = f"do not set {SETTING} before you have listed what that loses"

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
-from workbench.diagnosing.repair_sources import best_links_to, waits_for
-from workbench.diagnosing.resets import CLOCKS_APART
-from workbench.diagnosing.restart_order import own_first
-from workbench.fleet.topology import not_collected
+from workbench.diagnosis.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
+from workbench.diagnosis.repair_sources import best_links_to, waits_for
+from workbench.diagnosis.resets import CLOCKS_APART
+from workbench.diagnosis.restart_order import own_first
 from workbench.model import Finding, counted, ends, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
 from workbench.systems.ds389.detectors.silent import empty_ones, refused_searches
 from workbench.systems.ds389.formats.directory import status_code
-from workbench.systems.ds389.logged.addresses import addresses_of
-from workbench.systems.ds389.logged.fillings_begun import fillers, tried_again
-from workbench.systems.ds389.logged.initialisations import (
+from workbench.systems.ds389.rules.ldap_results import in_words
+from workbench.systems.ds389.session_log.addresses import addresses_of
+from workbench.systems.ds389.session_log.fillings_begun import fillers, tried_again
+from workbench.systems.ds389.session_log.initialisations import (
     BrokenOff,
     broken_off,
     filled_at,
@@ -28,14 +28,14 @@ from workbench.systems.ds389.logged.initialisations import (
     left_unfilled,
     still_offline,
 )
-from workbench.systems.ds389.logged.lines import line_shown, session_logs
-from workbench.systems.ds389.logged.link_fixes import initialise
-from workbench.systems.ds389.logged.refusals import full_at
-from workbench.systems.ds389.rules.ldap_results import in_words
+from workbench.systems.ds389.session_log.lines import line_shown, session_logs
+from workbench.systems.ds389.session_log.link_fixes import initialise
+from workbench.systems.ds389.session_log.refusals import full_at
+from workbench.topology.topology import not_collected
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Link
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Link
 
 
 def initialisation_aborted(situation: Situation) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from workbench.rules.link_failures import BIND_REFUSED, PASSWORD_EXPIRED
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _RECENT = timedelta(hours=1)
 """A supplier tries again every five minutes: whoever has not for an hour has given up, or got in."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.repair_sources import sources_that_fill
+from workbench.diagnosis.repair_sources import sources_that_fill
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
-from workbench.systems.ds389.logged.log_ends import logs_end
-from workbench.systems.ds389.logged.refusals import said_at
 from workbench.systems.ds389.rules.ldap_results import in_words
+from workbench.systems.ds389.session_log.log_ends import logs_end
+from workbench.systems.ds389.session_log.refusals import said_at
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _HARMLESS = "a delete of an entry that the server does not have: nothing is lost by it"
 _NO_SUCH_OBJECT, _REFUSED = 32, "refused"

@@ -17,8 +17,8 @@ from workbench.rules.vectors import last
 from workbench.systems.ds389.rules.moves import Move, at_and_above, exclusive, move_of, present_name, still_below
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Replica
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Replica
 
 _COLUMNS = ["server", "file", "offset", "origin", "position", "entry", "target", "rename"]
 _MOST_MOVES, _MOST_PAIRS = 1000, 100

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
-from workbench.systems.ds389.logged.replicas_off import ReplicaOff, replicas_off
+from workbench.systems.ds389.session_log.replicas_off import ReplicaOff, replicas_off
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _PLUGIN = "cn=Multisupplier Replication Plugin,cn=plugins,cn=config"
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.model import counted
-from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
+from workbench.systems.ds389.session_log.lines import WITH_TEXT, session_logs
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _UNKNOWN = re.compile(r'has unknown object class "([^"]{1,200})"|attribute "([^"]{1,200})" (?:is )?not allowed')
 _NAMED = 5

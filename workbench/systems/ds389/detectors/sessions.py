@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.resting import resting
+from workbench.diagnosis.resting_links import resting
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
-from workbench.rules.sending import SEND
+from workbench.rules.send_session import SEND
 from workbench.rules.vectors import last
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import Row, suffix_of_link
-from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog, line_shown, session_logs
+from workbench.systems.ds389.session_log.lines import WITH_TEXT, SessionLog, line_shown, session_logs
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Link
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Link
 
 _LONG = timedelta(seconds=300)
 _OFTEN = 5

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 Row = Mapping[str, Any]
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding, listed, step
-from workbench.systems.ds389.logged.addresses import addresses_of
-from workbench.systems.ds389.logged.fillings_begun import fillers
+from workbench.systems.ds389.session_log.addresses import addresses_of
+from workbench.systems.ds389.session_log.fillings_begun import fillers
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _AT_THE_END, _NO_CONNECTION = "read again at the end: ", "no connection: "
 """What it writes down of one that it had read and could not reach when all were read."""

@@ -27,16 +27,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.fleet.told import last_line_at
 from workbench.model import Finding, first_few, listed, step, time_passed
 from workbench.rules.assumptions import CLOCKS_AGREE
 from workbench.rules.link_failures import CLOCK_REFUSED
 from workbench.systems.ds389.detectors.clocks import right_when_read
 from workbench.systems.ds389.formats.access_operations import Column, nibbles
 from workbench.systems.ds389.rules.clocks import FURTHEST
+from workbench.topology.suffix_evidence import last_line_at
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _AGREE = 60
 """Seconds: what two clocks may differ by and agree."""

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.dropping import answers_that_count
-from workbench.diagnosing.former_suppliers import was_maker
-from workbench.diagnosing.proofs import ANSWERED_BEFORE
-from workbench.fleet.told import Evidence, readings_began
+from workbench.diagnosis.dropped_changes import answers_that_count
+from workbench.diagnosis.evidence_grounds import ANSWERED_BEFORE
+from workbench.diagnosis.former_suppliers import was_maker
 from workbench.model import Finding, counted, listed, step
 from workbench.rules.vectors import last
 from workbench.systems.ds389.detectors.shown import Row
+from workbench.topology.suffix_evidence import Evidence, readings_began
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Replica
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Replica
 
 _LEAST = 10
 """Changes behind the RUV of which the server's answer was success: of a few ANSWERED_NOT_APPLIED tells."""

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 
-from workbench.diagnosing.former_suppliers import was_maker
-from workbench.diagnosing.proofs import ANSWERED_BEFORE
-from workbench.fleet.told import makes_none, readings_began
+from workbench.diagnosis.evidence_grounds import ANSWERED_BEFORE
+from workbench.diagnosis.former_suppliers import was_maker
 from workbench.model import Finding, first_few, listed, step
-from workbench.rules.sending import SEND
+from workbench.rules.send_session import SEND
 from workbench.rules.verdicts import LOG_REPLACED
 from workbench.systems.ds389.detectors.shown import Row
+from workbench.topology.suffix_evidence import makes_none, readings_began
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _AGAIN = 3
 """Times that a change is answered with success before it is told. Two suppliers may send one at the same time."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.contents import Contents
-from workbench.diagnosing.fractional import Unlike, unlike_lists
-from workbench.diagnosing.only_holders import keep_only_holder
+from workbench.diagnosis.contents import Contents
+from workbench.diagnosis.fractional import Unlike, unlike_lists
+from workbench.diagnosis.only_holders import keep_only_holder
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, listed, step
 from workbench.rules.contents import plain_name
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _MOST = 10_000
 """Changes of such attributes that are looked at."""

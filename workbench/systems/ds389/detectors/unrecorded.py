@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.initialisations import initialisations
-from workbench.fleet.told import Evidence
-from workbench.fleet.topology import Replica
+from workbench.diagnosis.initialisations import initialisations
 from workbench.model import Finding, counted, step
 from workbench.rules.verdicts import TOTAL
 from workbench.systems.ds389.formats.unrecorded import UNRECORDED
-from workbench.systems.ds389.logged.lines import WITH_TEXT, line_shown, session_logs
+from workbench.systems.ds389.session_log.lines import WITH_TEXT, line_shown, session_logs
+from workbench.topology.suffix_evidence import Evidence
+from workbench.topology.topology import Replica
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 REMOVED = "replica_removed"
 _SAME = timedelta(minutes=2)

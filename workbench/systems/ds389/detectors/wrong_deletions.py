@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosis.detector_context import Situation
 
 _MARK, _NAMES = "nsds5replconflict", "namingconflict"
 _MOST = 1_000

@@ -26,8 +26,8 @@ import re
 from typing import Any
 
 from workbench import tables
-from workbench.boundary import printable
 from workbench.model import RECORDS, Format, Parsed, Piece, Reject
+from workbench.safety import printable
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.values import LONGEST, clean
 from workbench.systems.ds389.formats.vectors import Row

@@ -17,8 +17,8 @@ from typing import Any
 
 import pybase64
 
-from workbench.boundary import excerpt
 from workbench.model import REMOVED, Parsed, Piece, Reject, merge_facts
+from workbench.safety import excerpt
 from workbench.systems.ds389.csn import CSN, halves, origin_of
 from workbench.systems.ds389.formats.changelog_facts import changelog_facts
 from workbench.systems.ds389.formats.ldif import BYTE_ORDER_MARK

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import RECORDS, REMOVED, Format, Parsed, Piece, Reject
+from workbench.safety import excerpt
 from workbench.systems.ds389.csn import csn_or_none, halves, origin_of, utc
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.changelog_facts import EMPTY, changelog_facts

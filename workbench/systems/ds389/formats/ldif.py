@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from workbench.boundary import excerpt
 from workbench.model import Piece, Reject
+from workbench.safety import excerpt
 from workbench.systems.ds389.secrets import SECRETS
 
 CUT = "the file ends inside this entry"

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from workbench.boundary import excerpt
 from workbench.model import NOT_TEXT, Piece, Reject
+from workbench.safety import excerpt
 from workbench.systems.ds389.formats.ldif import BYTE_ORDER_MARK
 from workbench.systems.ds389.formats.log_kinds import is_title
 from workbench.systems.ds389.secrets import SECRETS

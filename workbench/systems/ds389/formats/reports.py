@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import WHOLE, Format, Parsed, Piece, Reader, Reject
+from workbench.safety import excerpt
 from workbench.systems.ds389.csn import csn_or_none
 from workbench.systems.ds389.formats.directory import generalized_time, status_code, switch
 from workbench.systems.ds389.formats.values import clean

@@ -19,8 +19,8 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.safety import printable
 from workbench.systems.ds389.formats.certificates import ABOUT, LARGEST
 from workbench.systems.ds389.live.instances import Instance
 

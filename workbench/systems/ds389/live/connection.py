@@ -20,10 +20,10 @@ from ldap3.core.exceptions import (
     LDAPStartTLSError,
 )
 
-from workbench.boundary import printable
-from workbench.collected.collecting import Access
-from workbench.collected.readings import NO_ANSWER
+from workbench.intake.collection import Access
+from workbench.intake.readings import NO_ANSWER
 from workbench.model import REMOVED, Problem
+from workbench.safety import printable
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.native import Record, modify
 from workbench.systems.ds389.secrets import SECRETS

@@ -18,9 +18,9 @@ from tempfile import TemporaryFile
 from threading import Thread
 from typing import BinaryIO, cast
 
-from workbench.collected.collecting import Access
-from workbench.collected.in_flight import FlightJournal
-from workbench.collected.room import Limits
+from workbench.intake.collection import Access
+from workbench.intake.disk_room import Limits
+from workbench.intake.in_flight import FlightJournal
 from workbench.model import Problem
 from workbench.systems.ds389.live import scrubbed
 from workbench.systems.ds389.live.connection import Connection, NoAnswer, Place, connected

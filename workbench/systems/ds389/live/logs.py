@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from workbench.collected.room import Limits
+from workbench.intake.disk_room import Limits
 from workbench.model import Problem
 from workbench.systems.ds389.live import scrubbed
 

@@ -34,9 +34,9 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from workbench.collected.in_flight import FlightJournal
-from workbench.collected.room import size_text
-from workbench.collected.signals import handled
+from workbench.intake.disk_room import size_text
+from workbench.intake.in_flight import FlightJournal
+from workbench.intake.signals import handled
 from workbench.model import Problem
 
 PIPE = "pipe"

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from workbench.collected.collecting import Access, Address
+from workbench.intake.collection import Access, Address
 from workbench.model import Problem
-from workbench.repairs.plans import Plan, Step, Vectors
+from workbench.repair.plan_types import Plan, Step, Vectors
 from workbench.systems.ds389.formats.directory import kind_of, suffix_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import suffix_named

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from workbench.collected.collecting import Address
+from workbench.intake.collection import Address
 from workbench.model import Problem
 from workbench.systems.ds389.formats.directory import kind_of
 from workbench.systems.ds389.formats.ldif import Entry

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 
-from workbench.collected.collecting import Access, Address, Gathered, Survey, Vectors, Wanted, now
-from workbench.collected.in_flight import FlightJournal
+from workbench.intake.collection import Access, Address, Gathered, Survey, Vectors, Wanted, now
+from workbench.intake.in_flight import FlightJournal
 from workbench.model import Problem
 from workbench.systems.ds389.formats.directory import kind_of, suffix_of
 from workbench.systems.ds389.formats.ldif import Entry
@@ -38,7 +38,7 @@ _COMPUTED = ("*", "+", "nsds50ruv", "nsruvReplicaLastModified", "nsds5agmtmaxcsn
 
 
 class DirectoryServers:
-    """The servers of one collection; see `workbench.collected.collecting.Servers`."""
+    """The servers of one collection; see `workbench.intake.collection.Servers`."""
 
     def __init__(self, addresses: Sequence[Address], access: Access, suffixes: Sequence[str] = ()) -> None:
         self._access = access

@@ -1,4 +1,4 @@
-"""Real servers as the place where a plan is done and looked after (`workbench.repairs.repairing.Site`)."""
+"""Real servers as the place where a plan is done and looked after (`workbench.repair.plan_executor.Site`)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from workbench.model import Problem, counted, ends, listed
-from workbench.repairs.plans import Step, Vectors
-from workbench.repairs.standing import state_of
+from workbench.repair.plan_progress import state_of
+from workbench.repair.plan_types import Step, Vectors
 from workbench.systems.ds389.live.entries import entry_of
-from workbench.systems.ds389.live.hands import HANDS, Hand
 from workbench.systems.ds389.live.planned import PlannedServers
+from workbench.systems.ds389.live.step_executors import HANDS, Hand
 
 _SHOWN = 5
 _SETTLES, _PAUSE = 15.0, 0.5

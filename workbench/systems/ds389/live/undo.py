@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from workbench.collected.collecting import Access
-from workbench.collected.in_flight import InFlight
+from workbench.intake.collection import Access
+from workbench.intake.in_flight import InFlight
 from workbench.model import Problem
 from workbench.systems.ds389.live.connection import Connection, Place, connected
 from workbench.systems.ds389.live.pipes import PIPE, is_guarded, put_back_pipe

@@ -7,11 +7,11 @@ data      put back what no session will bring: write again, delete and add, init
 differing write values once more that entries of a server lack
 refused   what people try and must not: each with its reason, and where it can be shown, with what it loses
 
-Planning only: what does the steps on real servers is `workbench.systems.ds389.live.hands`.
+Planning only: what does the steps on real servers is `workbench.systems.ds389.live.step_executors`.
 """
 
-from workbench.repairs.obstacles import EMPTY
-from workbench.repairs.plans import DISABLED, ROLLED_BACK, Repairs
+from workbench.repair.obstacles import EMPTY
+from workbench.repair.plan_types import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.differing import REPLICATION_WAS_OFF, WriteLacked, also

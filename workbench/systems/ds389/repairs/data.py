@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workbench.model import counted
-from workbench.repairs.plans import HIDDEN, MISSED, READ_THERE, Draft, Need, Step, View
-from workbench.rules.mending import Lack
+from workbench.repair.plan_types import HIDDEN, MISSED, READ_THERE, Draft, Need, Step, View
+from workbench.rules.repair_model import Lack
 from workbench.systems.ds389.native import (
     add,
     delete,

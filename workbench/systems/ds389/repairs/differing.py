@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.contents import Contents, Difference
+from workbench.diagnosis.contents import Contents, Difference
 from workbench.model import counted
-from workbench.repairs.plans import Draft, Need, View
-from workbench.repairs.unlike_entries import ENTRIES_DIFFER, mended
+from workbench.repair.plan_types import Draft, Need, View
+from workbench.repair.unlike_entries import ENTRIES_DIFFER, mended
 from workbench.rules.contents import LIVE
 from workbench.systems.ds389.repairs.data import rewriting, writers
 from workbench.systems.ds389.repairs.evidence import MOST, Missed, present_on
@@ -23,7 +23,7 @@ from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere, li
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
 if TYPE_CHECKING:
-    from workbench.rules.mending import Model
+    from workbench.rules.repair_model import Model
 
 REPLICATION_WAS_OFF = "REPLICATION_WAS_OFF"
 

@@ -17,7 +17,7 @@ from workbench.systems.ds389.rules.proving import MODIFICATION, modified
 from workbench.systems.ds389.secrets import SECRETS
 
 if TYPE_CHECKING:
-    from workbench.repairs.plans import Need, View
+    from workbench.repair.plan_types import Need, View
 
 MOST = 500
 """Entries that are written again one by one: for more an initialisation is less work for every server."""

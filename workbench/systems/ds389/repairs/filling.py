@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from workbench.boundary import as_file_name
-from workbench.diagnosing.behind_links import alone_without_log
-from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
-from workbench.diagnosing.former_in_the_way import in_the_way
-from workbench.diagnosing.left_in_logs import left_in_log
-from workbench.diagnosing.only_holders import waits_for_it
-from workbench.diagnosing.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
+from workbench.diagnosis.behind_links import alone_without_log
+from workbench.diagnosis.failing_links import FILLS_WHEN_STARTED
+from workbench.diagnosis.former_origins import in_the_way
+from workbench.diagnosis.left_in_logs import left_in_log
+from workbench.diagnosis.only_holders import waits_for_it
+from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
 from workbench.model import counted, listed, time_passed
-from workbench.repairs.cut_off import cut_off
-from workbench.repairs.obstacles import EMPTY, told_of
-from workbench.repairs.plans import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
-from workbench.repairs.unlike_entries import ENTRIES_DIFFER, of_its_own, on_it_alone
-from workbench.rules.mending import achieved, left_behind
-from workbench.systems.ds389.logged.replicas_off import not_reached
+from workbench.repair.cut_off_suppliers import cut_off
+from workbench.repair.obstacles import EMPTY, told_of
+from workbench.repair.plan_types import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
+from workbench.repair.unlike_entries import ENTRIES_DIFFER, of_its_own, on_it_alone
+from workbench.rules.repair_model import achieved, left_behind
+from workbench.safety import as_file_name
 from workbench.systems.ds389.native import (
     REFRESH,
     add,
@@ -53,10 +52,11 @@ from workbench.systems.ds389.rules.cleaning import (
     survives_cleaning,
 )
 from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
+from workbench.systems.ds389.session_log.replicas_off import not_reached
 from workbench.systems.ds389.versions import version_of
 
 if TYPE_CHECKING:
-    from workbench.fleet.topology import Link
+    from workbench.topology.topology import Link
 
 TASK_KEPT = "300"
 """Seconds for which a server keeps a task that has ended, well or badly: so long it refuses another one of that name."""

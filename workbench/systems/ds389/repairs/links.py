@@ -6,21 +6,20 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from workbench.diagnosing.arriving import (
+from workbench.diagnosis.failing_links import FILLS_WHEN_STARTED
+from workbench.diagnosis.left_in_logs import claimed_alone, left_in_log
+from workbench.diagnosis.misnamed_links import meant_for
+from workbench.diagnosis.relayed_changes import (
     DATABASE_FAILING,
     STOPPED_BECAUSE,
     STOPPED_MEANWHILE,
     WITHOUT_DATA,
 )
-from workbench.diagnosing.failing_links import FILLS_WHEN_STARTED
-from workbench.diagnosing.left_in_logs import claimed_alone, left_in_log
-from workbench.diagnosing.misnamed_links import meant_for
-from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, refusing_all, stopped_links, stopped_servers, told_of
-from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
-from workbench.rules.mending import LogModel, achieved
-from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND, replay
+from workbench.repair.obstacles import EMPTY, OFF, UNLOGGED, refusing_all, stopped_links, stopped_servers, told_of
+from workbench.repair.plan_types import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
+from workbench.rules.repair_model import LogModel, achieved
+from workbench.rules.send_session import ANCHOR_NOT_FOUND, SEND, replay
 from workbench.rules.vectors import last, newer
-from workbench.systems.ds389.logged.hubs import taken_for
 from workbench.systems.ds389.native import (
     CREDENTIALS,
     ENABLED,
@@ -37,11 +36,12 @@ from workbench.systems.ds389.native import (
 )
 from workbench.systems.ds389.repairs.sources import locked_login
 from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere
+from workbench.systems.ds389.session_log.hubs import taken_for
 
 if TYPE_CHECKING:
-    from workbench.fleet.topology import Link
-    from workbench.rules.mending import Link as ModelLink
-    from workbench.rules.mending import Model, Server
+    from workbench.rules.repair_model import Link as ModelLink
+    from workbench.rules.repair_model import Model, Server
+    from workbench.topology.topology import Link
 
 MANAGER = "cn=replication manager,cn=config"
 """Who binds at a consumer in the name of its supplier, as the server's own tools call it."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.diagnosing.repair_sources import takes_writes
-from workbench.repairs.plans import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
+from workbench.diagnosis.repair_sources import takes_writes
+from workbench.repair.plan_types import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
 from workbench.systems.ds389.native import agreement_dn, ldapmodify, ldif, modify
 from workbench.systems.ds389.repairs.evidence import missed_by_entry
 from workbench.systems.ds389.repairs.filling import Initialise, cleaning

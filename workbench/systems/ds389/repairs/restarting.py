@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.model import listed
-from workbench.repairs.plans import View
+from workbench.repair.plan_types import View
 from workbench.rules.vectors import last
 
 

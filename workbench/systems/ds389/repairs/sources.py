@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.repair_sources import fed_by_it_alone, not_judged_on, unrecorded_on, up_to
+from workbench.diagnosis.repair_sources import fed_by_it_alone, not_judged_on, unrecorded_on, up_to
 from workbench.model import listed
-from workbench.repairs.cut_off import unsent_by
-from workbench.repairs.obstacles import stopped_links
+from workbench.repair.cut_off_suppliers import unsent_by
+from workbench.repair.obstacles import stopped_links
 from workbench.systems.ds389.rules.link_reasons import INACTIVE, LOCKED
 
 if TYPE_CHECKING:
-    from workbench.repairs.plans import View
+    from workbench.repair.plan_types import View
 
 
 def not_judged(view: View, source: str, server: str) -> str:

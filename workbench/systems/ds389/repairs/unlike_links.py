@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from workbench.diagnosing.fractional import unlike_lists
-from workbench.fleet.topology import Link
-from workbench.repairs.plans import View
+from workbench.diagnosis.fractional import unlike_lists
+from workbench.repair.plan_types import View
+from workbench.topology.topology import Link
 
 
 def list_conflict(view: View, server: str, link: Link | None = None, names: Collection[str] = ()) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workbench.fleet.topology import Topology
     from workbench.systems.ds389.versions import Version
+    from workbench.topology.topology import Topology
 
 SELF, DIRECT, INDIRECT = "self", "direct", "indirect"
 WAITS, PROCEEDS, ABORT_WAITS, ABORT_ENDS = "waits", "proceeds", "abort_waits", "abort_ends"

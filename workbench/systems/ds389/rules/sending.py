@@ -1,4 +1,4 @@
-"""The send session of the real server (`ds389`), as its changelog cache computes it; `workbench.rules.sending` plays it.
+"""The send session of the real server (`ds389`), as its changelog cache computes it; `workbench.rules.send_session` plays it.
 
 It differs from the design document where it matters: the anchor is looked up exactly and its absence ends the session,
 first changes come from the vector and not from the changelog, one record beyond the stop blocks its origin for the rest
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import ClassVar, NamedTuple
 
-from workbench.rules.sending import (
+from workbench.rules.send_session import (
     ANCHOR_NOT_FOUND,
     BELOW_START,
     BEYOND,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.rules.sending import Design, Supplying
+from workbench.rules.send_session import Design, Supplying
 from workbench.rules.vectors import Vector, last
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.ruvs import GENERATION_DIFFERS, opens_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.systems.ds389.rules.restoring import OWN_RID_HOLE, after_restore
 from workbench.systems.ds389.rules.trimming import at_risk, removable, trim_limits
 from workbench.systems.ds389.scenarios.fields import Csn, Ruv

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.rules.arrivals import first_arrivals, hops, spread
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.applying import after_result, cause_of, judge

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.systems.ds389.rules.cleaning import (
     PROCEEDS,
     CleanTask,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.systems.ds389.csn import csn_or_none
 from workbench.systems.ds389.rules.ruvs import Ruv as ReadRuv
 from workbench.systems.ds389.rules.ruvs import read_ruv

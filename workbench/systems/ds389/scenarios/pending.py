@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.rules.pending import BEFORE_359, PRIMARY_CSN, SINCE_359, Replica, Rules, Server, Step, origin_of
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.scenarios.fields import Csn, PerRid, RidNumber

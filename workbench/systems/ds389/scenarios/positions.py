@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.systems.ds389.csn import csn_or_none, origin_of, seconds
 from workbench.systems.ds389.rules.clocks import time_skew_code
 from workbench.systems.ds389.scenarios.fields import Csn

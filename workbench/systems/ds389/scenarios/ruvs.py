@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.rules import vectors
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.rules.ruvs import (

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from workbench.checked import Inputs
-from workbench.rules.sending import (
+from workbench.input_validation import Inputs
+from workbench.rules.send_session import (
     ANCHOR_NOT_FOUND,
     NOTHING,
     SEND,

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import LINES, Format, Parsed, Piece, Reject
+from workbench.safety import excerpt
 from workbench.systems.kanidm.cid import UUID
 from workbench.systems.kanidm.secrets import SECRETS
 

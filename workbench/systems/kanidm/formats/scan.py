@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import LINES, Format, Parsed, Piece, Reject
+from workbench.safety import excerpt
 from workbench.systems.kanidm.cid import UUID, cid_or_none, nanoseconds, origin_of
 from workbench.systems.kanidm.formats.documents import CREATED, DELETED, TOMBSTONE
 from workbench.systems.kanidm.secrets import SECRETS

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.systems.kanidm.rules.fleet import Event, Fleet
 from workbench.systems.kanidm.scenarios.fields import Time
 

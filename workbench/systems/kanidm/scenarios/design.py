@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.model import Problem
 from workbench.rules import entries as rules
 from workbench.rules.entries import Operation

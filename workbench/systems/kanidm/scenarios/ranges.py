@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.systems.kanidm.rules.ranges import (
     OK,
     preflight,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import model_validator
 
-from workbench.checked import Inputs
+from workbench.input_validation import Inputs
 from workbench.systems.kanidm.rules.merging import Live, State, Tombstone, merge, reaped, sent
 from workbench.systems.kanidm.scenarios.fields import Cid, Ranges, Time
 

@@ -1,0 +1,64 @@
+"""What comes before a server is filled: its source has to be whole, and no other server may depend on its log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosis.only_holders import waits_for_it, write_again_first
+from workbench.diagnosis.repair_sources import fed_by_it_alone, lacking_what_it_has
+from workbench.diagnosis.stuck_servers import holders_of_waits, to_be_filled
+from workbench.model import counted, listed, step
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import Situation
+
+
+def source_first(situation: Situation, source: str, suffix: str | None, server: str) -> Iterator[Mapping[str, Any]]:
+    """The step before a source initialises this server, where no session delivers the changes that the source waits for."""
+    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
+    stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
+    if write_again_first(situation, source, suffix) or holders_of_waits(situation, source, suffix) == [server]:
+        return  # it waits for what only the server itself has
+    if source in situation.once(waits_for_it).get((server, suffix), ()):
+        return  # that is saved first
+    if stuck and (source, suffix) in situation.once(to_be_filled):
+        yield step(
+            f"first do what REINIT_REQUIRED says of {source}",
+            f"{source} itself waits for {counted(stuck)}, and hands on only what it has",
+        )
+
+
+def losing_sources(situation: Situation, server: str, suffix: str | None) -> set[str]:
+    """The servers from which this one, filled, would lose what it has, or be stuck."""
+    return lacking_what_it_has(situation, server, suffix) | _waiting_for_what_it_has(situation, server, suffix)
+
+
+def _waiting_for_what_it_has(situation: Situation, server: str, suffix: str | None) -> set[str]:
+    """The servers that no session brings what this one has, and of which nothing else says so: filled from one, it is stuck."""
+    mine, typed = situation.replica(server, suffix), situation.topology.system.typed
+    return {
+        row["server"]
+        for row in situation.verdicts.pending
+        if mine and row["suffix"] == suffix and row["server"] != server and not (row["suppliers"] or row.get("through"))
+        if mine.top(row["origin"]) >= (typed(row["first"]) or "")
+        # What the server alone has is saved before it is filled.
+        and any(
+            other.suffix == suffix
+            and other.server not in (server, row["server"])
+            and other.top(row["origin"]) >= (typed(row["first"]) or "")
+            for other in situation.topology.replicas
+        )
+        and (row["server"], suffix) not in situation.once(to_be_filled)
+    }
+
+
+def fed_alone_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
+    """What comes before a server is filled that alone feeds another one: its log is new then."""
+    failing = {(one.supplier, one.consumer) for one in situation.topology.links if one.suffix == suffix and one.blocked}
+    if found := fed_by_it_alone(situation, server, suffix, failing):
+        fed, failed = found
+        yield step(
+            f"before {server} is initialised, do what LINK_FAILING says on {listed(failed)}",
+            f"{server} alone feeds {fed} now, and the log of a filled server is new: {fed} might get nothing more",
+        )

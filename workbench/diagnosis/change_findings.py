@@ -1,0 +1,596 @@
+"""Findings about changes: what was missed, what nobody will deliver, what is on its way, and which server went back in time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosis.before_filling import fed_alone_first, losing_sources, source_first
+from workbench.diagnosis.changes_thrown_away import is_thrown_away, kept_by_entries, named_in
+from workbench.diagnosis.closed_ways import unlogged
+from workbench.diagnosis.dropped_changes import how_dropped, restart_first
+from workbench.diagnosis.entry_diagnosis import OF_TWO, OWN_SINCE, clock_of, is_shared
+from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
+from workbench.diagnosis.former_suppliers import supplier_again, was_maker
+from workbench.diagnosis.fractional import alike_first
+from workbench.diagnosis.left_in_logs import LOG_ONLY
+from workbench.diagnosis.missed_by_vector import lost_with, missed_of_vector, refill_of
+from workbench.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
+from workbench.diagnosis.only_holders import as_collected, keep_only_holder, only_here
+from workbench.diagnosis.passed_over_changes import are_lost, fill_instead, of_them_passed_over
+from workbench.diagnosis.pending_fixes import mend_first, no_way_now, to_be_fed
+from workbench.diagnosis.queued_changes import how_queued, in_a_queue, queue_step
+from workbench.diagnosis.refusals import entry_first, how_refused, lacked_entries
+from workbench.diagnosis.repair_sources import (
+    from_a_log_of_before,
+    holders_of_rows,
+    on_no_server,
+    save_and_write,
+    sources_for_writing,
+    sources_that_fill,
+    whole_of,
+)
+from workbench.diagnosis.replaced_data import replaced_after, wrote_again
+from workbench.diagnosis.replaced_since import newer_first
+from workbench.diagnosis.restart_order import read_first
+from workbench.diagnosis.resting_links import how_it_rests, rest_step
+from workbench.diagnosis.shown_by_entries import (
+    clients_first,
+    not_supplied,
+    shown_by,
+    supplied_by_none,
+)
+from workbench.diagnosis.stuck_servers import to_be_filled
+from workbench.diagnosis.without_way import unlinked, without_way
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step, time_passed
+from workbench.rules.vectors import last
+from workbench.rules.verdicts import ENTRIES_LACK
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Replica, Topology
+
+Key = tuple[str, str | None, str]
+"""Server, suffix and origin."""
+
+
+def _by_key(rows: Iterable[Mapping[str, Any]]) -> dict[Key, list[Mapping[str, Any]]]:
+    found: dict[Key, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
+    return found
+
+
+def _proof(row: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("position", "operation", "target", "rule", "says", "cause")
+    held = ", ".join(row.get("held_by", ()))
+    return {key: row[key] for key in keys if row.get(key) is not None} | ({"held_by": held} if held else {})
+
+
+# --- a server that went back in time
+
+
+def rolled_back(situation: Situation) -> Iterator[Finding]:
+    """Others hold own changes of a server, made before it was read, that it does not know: it runs on an older state."""
+    newest = situation.newest()
+    for one in situation.topology.replicas:
+        if one.origin is None or not (one.claims or one.log):
+            continue
+        # What it claimed when it was read once more counts: it wrote on while the others were read.
+        own = max(_last(one, one.origin), one.later.get(one.origin, ""))
+        others = {
+            other.server: _last(other, one.origin)
+            for other in situation.topology.replicas
+            if other.suffix == one.suffix and other is not one
+        }
+        ahead = {server: position for server, position in others.items() if position > own}
+        if not ahead:
+            continue
+        top = max(ahead.values())
+        if situation.topology.made_meanwhile(situation.topology.system.moment(top)):
+            continue
+        earlier = situation.earlier
+        before = replica_of(earlier, one) if earlier else None
+        had = _last(before, one.origin) if before else ""
+        # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
+        if not (had > own or _lived_on(situation, one, top, newest.get(one.server))) or _of_two(situation, one):
+            continue
+        show = situation.topology.system.show
+        replaced = "" if situation.topology.pulling else replaced_after(situation, one.server, one.suffix, [top])
+        why = f"{replaced}, and these data lack them" if replaced else "it was restored from an older state"
+        shown = "which was restored from an older state"
+        if not own and not replaced and not situation.topology.pulling:
+            if show(top) in (kept_by_entries(situation, one.suffix, one.origin, one.server, [show(top)]) or ()):
+                continue  # its vector was made anew, and its data are those of before
+            why = "its vector was made anew, as where a server is made a supplier again, or it was restored from an older state"
+            shown = "or its vector was made anew"
+        yield Finding(
+            "ROLLED_BACK",
+            "error",
+            f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
+            f"{why}{_refuses(situation, one)}",
+            server=one.server,
+            origin=one.origin,
+            suffix=one.suffix,
+            items=(show(top),),
+            evidence=first_few(
+                {"server": server, "knows": show(position) if position else None, "of_origin": one.origin}
+                for server, position in sorted({**others, one.server: own}.items())
+            ),
+            fix=(_given_back(situation, one),),
+            root=""
+            if situation.topology.pulling
+            else f"own changes are gone on {one.server}"
+            + (f": {replaced}, without them" if replaced else f", {shown}"),
+        )
+
+
+def _of_two(situation: Situation, one: Replica) -> bool:
+    """True where servers pull and another one makes changes as the same origin: which of these it lost, nothing tells."""
+    return situation.topology.pulling is not None and is_shared(situation.topology, one)
+
+
+def _refuses(situation: Situation, one: Replica) -> str:
+    """How much entries of others still show of what it lost, in words; empty where they show none."""
+    key = (one.server, one.suffix, one.origin)
+    waits = (row for row in situation.verdicts.pending if (row["server"], row["suffix"], row["origin"]) == key)
+    count = sum(row["count"] for row in waits) if situation.topology.pulling else 0
+    return f"; entries of other servers still show {counted(count, 'change')} of these" if count else ""
+
+
+def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
+    """How a server comes to what it lost, where suppliers send from a log, and where consumers ask."""
+    if situation.topology.pulling:
+        return step(
+            f"let nobody write on {one.server}, and refresh it from the server with the most complete data",
+            "it refuses whatever is supplied to it as long as that holds own changes of it which it does not know",
+            "its next own change moves its vector over those that it lost, and hides them; "
+            + lost_with(situation, one.server, one.suffix),
+        )
+    return step(
+        f"let nobody write on {one.server} until it has its own changes back; "
+        f"let another server send to it, and make one change there so that a session begins",
+        "its next own change moves its vector over the ones that it lost, and they are never sent to it again",
+        "the server itself writes: a keep-alive update soon after its start is enough to hide them",
+    )
+
+
+def _lived_on(situation: Situation, one: Replica, change: str, newest: datetime | None) -> bool:
+    """True if the server was read after it made this change.
+
+    Where its files tell its own clock that alone counts: the changes of a server with a clock ahead lie in its future.
+    """
+    if situation.topology.pulling:
+        clock = clock_of(situation.case, situation.topology, one)
+        return clock is not None and situation.topology.system.halves(change)[0] <= clock
+    known = moment_of(situation, *(span.max for span in one.seen().values() if span.max))
+    alive, made = max(filter(None, (newest, known)), default=None), moment_of(situation, change)
+    return bool(alive and made and made < alive)
+
+
+def _of_changes(key: Key, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of whom a finding about these changes speaks, and what proves it."""
+    server, suffix, origin = key
+    about: dict[str, Any] = {"server": server, "suffix": suffix, "origin": origin}
+    return {
+        **about,
+        "items": tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
+        "evidence": first_few(map(_proof, rows)),
+    }
+
+
+def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
+    """A server lacks own changes that its vector covers: it went back in time and wrote again, or its data were edited."""
+    origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
+    # What its entries lose while its log keeps it was not lost by going back in time.
+    logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
+    of_two = {(one.server, one.suffix) for one in situation.topology.replicas if _of_two(situation, one)}
+    gone = named_in(situation.thrown_away)
+    for key, lost in _by_key(logged).items():
+        server, suffix, origin = key
+        rows = [row for row in lost if (row["suffix"], row["position"]) not in gone]
+        if origins.get((server, suffix)) != origin or not rows or (server, suffix) in of_two:
+            continue
+        alone = _alone_with(situation, rows)
+        came = replaced_after(situation, server, suffix, [rows[-1]["position"]])
+        without = f"{came}, without them; " if came else ""
+        wrote = wrote_again(situation, server, suffix, origin)
+        only = f"{as_collected(situation, suffix)}only {alone}"
+        yield Finding(
+            "OWN_CHANGES_HIDDEN",
+            "error",
+            f"{server} lost {counted(len(rows), 'own change')}{' and wrote again' if wrote else ''}: {without}"
+            f"its vector covers them, and no server sends them back{f'; {only} still holds them' if alone else ''}",
+            **_of_changes(key, rows),
+            root=(
+                f"{only} still holds {counted(len(rows), 'own change')} that {server} lost"
+                if alone
+                else ""
+                if situation.topology.pulling
+                else f"{counted(len(rows), 'own change')} {'is' if len(rows) == 1 else 'are'} gone on {server}"
+                f"{', which wrote again' if wrote else ''}"
+            ),
+            fix=(_given_own_back(situation, rows, server, alone),),
+        )
+
+
+def _given_own_back(
+    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, alone: str | None
+) -> Mapping[str, Any]:
+    """How a server gets its own changes back; `alone`: the last one that holds them."""
+    suffix, held = rows[0]["suffix"], holders_of_rows(rows)
+    if saved := from_a_log_of_before(situation, rows, held):
+        return saved
+    holders = whole_of(situation, rows, held) or held
+    whose = f"{'the log' if len(holders) == 1 else 'the logs'} of {listed(holders, 'and')}" if holders else ""
+    if holders and not sources_that_fill(situation, holders, server, suffix):
+        return step(
+            f"do what MISSED_CHANGE says of {server}",
+            f"only {whose} can give them back, and no link leads from there to {server}",
+            f"do not initialise {listed(holders, 'and')} before that",
+        )
+    if alone:
+        return _back_from(situation, server, alone, suffix)
+    if not held and on_no_server(situation, rows):
+        again = "make what they did again on a supplier, if nobody did since and nothing newer replaced it"
+        return step(
+            again, "no server is known to have them", f"the access log of {server} may name operation and entry of each"
+        )
+    shown = sorted({name for row in rows for name in row.get("shown_by") or ()})
+    if not held and shown and not sources_that_fill(situation, shown, server, suffix):
+        return step(
+            f"do what MISSED_CHANGE says of {server}",
+            f"only entries of {listed(shown)} show what they did, and {server} cannot be filled from there",
+            f"do not {refill_of(situation)} {listed(shown)} before that",
+        )
+    safe = sources_that_fill(situation, holders or shown, server, suffix)
+    source = next(
+        (name for name in safe if name not in losing_sources(situation, server, suffix)),
+        "the server with the most complete data",
+    )
+    return step(
+        f"{refill_of(situation)} {server} from {source}",
+        "others have what it lacks, but its vector says that it has it",
+        lost_with(situation, server, suffix),
+    )
+
+
+def _back_from(situation: Situation, server: str, alone: str, suffix: str | None) -> Mapping[str, Any]:
+    """How a server gets its own changes back from the last one that holds them."""
+    positions = {row["position"] for row in only_here(situation, alone, suffix)}
+    others = {row["server"] for row in situation.verdicts.missing if row["position"] in positions} - {server}
+    waits = any((row["server"], row["suffix"]) == (alone, suffix) for row in situation.verdicts.pending)
+    if others and waits and (saved := keep_only_holder(situation, alone, suffix)):
+        return saved
+    return step(
+        f"initialise {server} from {alone}, and do not initialise {alone} from any server before that",
+        f"{as_collected(situation, suffix)}{alone} is the last that holds them: filled from another one, it would lose them, too",
+        lost_with(situation, server, suffix),
+    )
+
+
+def _alone_with(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """The server that alone holds all of these changes of one origin; None: there is none."""
+    holders = {tuple(row["held_by"]) for row in rows}
+    if situation.topology.pulling or len(holders) != 1 or len(holder := holders.pop()) != 1:
+        return None
+    mine = {(row["origin"], row["position"]) for row in only_here(situation, holder[0], rows[0]["suffix"])}
+    return holder[0] if all((row["origin"], row["position"]) in mine for row in rows) else None
+
+
+# --- changes that the vector covers and the server does not have
+
+
+def missed_change(situation: Situation) -> Iterator[Finding]:
+    """Changes that a server's vector covers and that it does not have."""
+    total = situation.verdicts.totals["missing"]
+    for key, rows in _by_key(situation.verdicts.missing).items():
+        server, _, origin = key
+        held = holders_of_rows(rows)
+        causes = Counter(row["cause"] for row in rows if row["cause"])
+        # Of some changes the cause may be open.
+        named = [cause if count == len(rows) else f"{count:,} by {cause}" for cause, count in sorted(causes.items())]
+        why = f" ({', '.join(named)})" if named else ""
+        first, end = rows[0]["position"], rows[-1]["position"]
+        cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
+        whole = whole_of(situation, rows, held or shown_by(rows)) or (held if situation.topology.pulling else [])
+        writers = sources_for_writing(situation, whole, server, key[1])
+        unsafe = {*whole} & losing_sources(situation, server, key[1])
+        fillers = [name for name in sources_that_fill(situation, whole, server, key[1]) if name not in unsafe]
+        where = next(iter([*fillers, *writers, *held]), "another server")
+        by_hand = not_supplied(situation, rows)
+        if situation.topology.system.tiering:
+            what, mend, never, beware = missed_of_copy(situation, server, where)
+        elif situation.topology.system.streaming:
+            what, mend, never, beware = missed_of_stream(situation, server, where, rows)
+        elif is_thrown_away(situation, rows):
+            what, mend, never, beware = _missed_by_all(situation, rows, server)
+            by_hand = ""
+        else:
+            what, mend, never, beware = missed_of_vector(situation, rows, server, writers, fillers, whole)
+            if on_no_server(situation, rows):
+                mend = "make what they did again on a supplier, if nobody did since and nothing newer replaced it, as an older "
+                mend += "backup or whoever made them tells it"
+                never = "no server is known to have them: no session and no initialisation brings them"
+                beware = ""
+            if held and not whole:
+                mend = "write the present values of each entry concerned once more on a server with data that has its change "
+                mend += "(HELD BY)"
+                beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
+            if saved := from_a_log_of_before(situation, rows, held):
+                mend, never, beware = saved["repair"], saved["why"], saved["caution"]
+            elif whole and not fillers and (not writers or (unsafe and any(row["operation"] == "add" for row in rows))):
+                last_way, by_hand = save_and_write(situation, rows, server, whole, bool(unsafe)), ""
+                mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
+        lacked = [row["position"] for row in rows if row["cause"] in (None, "CHANGELOG_RECREATED")]
+        replaced = replaced_after(situation, server, key[1], lacked, whole=False)
+        fix = (
+            *alike_first(situation, server, key[1]),
+            *clients_first(situation, server, key[1]),
+            *((of_before,) if (of_before := _of_before(situation, rows)) and of_before["repair"] != mend else ()),
+            *(source_first(situation, where, key[1], server) if held else ()),
+            *(fed_alone_first(situation, server, key[1]) if held else ()),
+            step(mend, never, "; ".join(filter(None, (by_hand, beware)))),
+        )
+        yield Finding(
+            "MISSED_CHANGE",
+            "error",
+            f"{server} missed {counted(len(rows))} of origin {origin}, {ends(first, end)}, and {what}{why}"
+            f"{f'; {replaced} (its errors log says so)' if replaced else ''}{cut}",
+            **_of_changes(key, rows),
+            fix=newer_first(situation, rows, fix),
+        )
+
+
+def _of_before(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """What to do first about those of some changes that only the logs of servers without data have."""
+    old = [row for row in rows if from_a_log_of_before(situation, [row], row["held_by"])]
+    return from_a_log_of_before(situation, old, holders_of_rows(old)) if old else None
+
+
+def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:
+    """The same of changes that went with the old data of their maker."""
+    maker = named_in(situation.thrown_away)[rows[0]["suffix"], rows[0]["position"]].maker.server
+    return (
+        f"its vector covers {'it' if len(rows) == 1 else 'them'}",
+        f"do what CHANGES_THROWN_AWAY of {maker} says",
+        "no session and no initialisation brings what no server holds",
+        f"the data of {maker}, which made them, were replaced since",
+    )
+
+
+def stranded_change(situation: Situation) -> Iterator[Finding]:
+    """Changes that one server holds and no session will deliver to any other."""
+    # What only the log of an emptied server has, the finding on its initialisation tells.
+    for key, rows in _by_key(row for row in situation.verdicts.stranded if not row.get(LOG_ONLY)).items():
+        server, suffix, origin = key
+        elsewhere = _not_collected(situation, suffix)
+        among = f"of the collected servers (not {', '.join(elsewhere)}) " if elsewhere else ""
+        yield Finding(
+            "STRANDED_CHANGE",
+            "warning" if elsewhere else "error",
+            f"{among}only {server} holds {counted(len(rows))} of origin {origin}, "
+            f"{ends(rows[0]['position'], rows[-1]['position'])}{_made_once(situation, *key)}, and no session "
+            f"{'with another collected one ' if elsewhere else ''}will deliver them",
+            **_of_changes(key, rows),
+            fix=_kept_or_saved(situation, server, rows, elsewhere),
+        )
+
+
+def _made_once(situation: Situation, server: str, suffix: str | None, origin: str) -> str:
+    if not was_maker(situation, server, suffix, origin):
+        return ""
+    return f", which it made as a supplier; it makes none as origin {origin} any more"
+
+
+def _kept_or_saved(
+    situation: Situation, server: str, rows: Sequence[Mapping[str, Any]], unread: Sequence[str]
+) -> tuple[Mapping[str, Any], ...]:
+    """What to do about them; `unread`: where links lead that was not collected, and may bring them."""
+    if kept := _kept_by_others(situation, server, rows):
+        return (kept,)
+    again = supplier_again(situation, server, rows)
+    if not unread:
+        saved = _saved_first(situation, server)
+        return (again, {**saved, "repair": f"or {saved['repair']}"}) if again else (saved,)
+    them = "it" if len(rows) == 1 else "them"
+    keep = step(
+        f"save {them} before anything else is done to {server}",
+        "its log is trimmed with time, and a filling makes it anew",
+        f"to {refill_of(situation)} {server} throws {them} away for good",
+    )
+    write = step(
+        f"{'or' if again else f'if no other server has {them},'} write the values again where they can spread from",
+        "whatever brings the servers together again starts from the others' data",
+    )
+    back = [{**again, "repair": f"if no other server has {them}, {again['repair']}"}] if again else []
+    return (keep, read_first(situation, unread, rows[0]["suffix"], len(rows)), *back, write)
+
+
+def _saved_first(situation: Situation, server: str) -> Mapping[str, Any]:
+    return step(
+        f"save them before anything else is done to {server}, and write the values again where they can spread from",
+        "whatever brings the servers together again starts from the others' data",
+        f"to {refill_of(situation)} {server} throws them away for good",
+    )
+
+
+def _kept_by_others(situation: Situation, server: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Where the others lack all of these: what MISSED_CHANGE says of them gives them back; None elsewhere."""
+    lacking: dict[str, set[str]] = {}
+    for row in situation.verdicts.missing:
+        if row["suffix"] == rows[0]["suffix"] and row["server"] != server:
+            lacking.setdefault(row["position"], set()).add(row["server"])
+    names = {name for row in rows for name in lacking.get(row["position"], ())}
+    if situation.topology.pulling or not all(row["position"] in lacking for row in rows):
+        return None
+    return step(
+        f"do what MISSED_CHANGE says of {listed(sorted(names))}",
+        f"{as_collected(situation, rows[0]['suffix'])}{server} is the last that holds them, and can give them back",
+        f"do not {refill_of(situation)} {server} before that: it throws them away for good",
+    )
+
+
+def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
+    """Where links lead to servers that were not collected: these may hold what others lack."""
+    there = {one.server for one in situation.topology.replicas if one.suffix in (None, suffix) and one.tells}
+    links = [link for link in situation.topology.links if link.suffix == suffix and link.consumer not in there]
+    return sorted({link.consumer or link.address or link.name for link in links})
+
+
+# --- on the way
+
+
+def pending_changes(situation: Situation) -> Iterator[Finding]:
+    """Changes that are not delivered yet."""
+    newest = situation.newest()
+    read = max((one.ended for one in situation.topology.readings), default=None)
+    for row in situation.verdicts.pending:
+        lacking = unlogged(row)
+        moment = moment_of(situation, row["first"])
+        # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
+        now = read or newest.get(row["server"]) or max(newest.values(), default=None)
+        age = (
+            f", the oldest made {time_passed(now - moment)} before the servers were read"
+            if now and moment and now > moment
+            else ""
+        )
+        # A node that is stuck itself sends what it has, which is not all of them.
+        them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
+        who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
+        dropped = bool(row.get("dropped_since"))
+        queued = in_a_queue(row)
+        coming = not dropped and (row["suppliers"] or row.get("through") or queued)
+        apart = "" if coming else without_way(situation, row)
+        unfed = bool(apart) and unlinked(situation, row)
+        stuck = (row["server"], row["suffix"]) in situation.once(to_be_filled)
+        failing = () if coming else waits_behind(situation, row, stuck)
+        who = (
+            how_queued(row)
+            if queued
+            else how_it_rests(row)
+            if coming and row.get("rests")
+            else who
+            if coming and row["suppliers"]
+            else passed_on(row["through"])
+            if coming
+            else no_way_now(situation, row, failing)
+        )
+        busy = busy_links(situation, row["server"], row["suffix"]) if coming else []
+        if busy:
+            who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
+        since = bool(coming) and _made_since(situation, row)
+        if coming and row.get("may_refuse"):
+            who += _may_refuse(row, since)
+        refused = row.get("refused") if coming else ()
+        if refused:
+            who += f"; {how_refused(row)}"
+        who = apart if unfed else how_dropped(row) if dropped else apart or who
+        replaced = "" if coming else replaced_after(situation, row["server"], row["suffix"], [row["first"]])
+        if replaced:
+            who += f"; {replaced}, and these data lack {'it' if row['count'] == 1 else 'the first of them'}"
+        unread = bool(row.get("unread_log"))
+        gone = f"; {supplied_by_none(situation, row['suffix'], lacking, unread_log=unread)}" if lacking else ""
+        if lacking and situation.verdicts.tiers is not None:  # logs may have them, and what comes before them is gone
+            gone = f"; no log that can be asked brings {'it' if lacking == 1 else 'them'} there"
+        passed = row.get("passed_over") if coming else 0
+        if passed:
+            who += f"; {of_them_passed_over(row)}"
+            passed = 0 if are_lost(row, passed) else passed
+        may = (row.get("may_pass_over") or {}) if coming else {}
+        may = {name: count for name, count in may.items() if not are_lost(row, count)}
+        for name, count in may.items():
+            who += f"; a session of {name} that comes first passes over {count:,} of them for good: switch off its link until "
+            who += "they have arrived"
+        yield Finding(
+            "PENDING_CHANGES",
+            "warning"
+            if lacking
+            or passed
+            or may
+            or apart
+            or row.get("lost_by")
+            or row.get("lost")
+            or (refused and lacked_entries(situation, row))
+            else "info",
+            f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
+            server=row["server"],
+            origin=row["origin"],
+            suffix=row["suffix"],
+            items=(row["first"], row["last"]),
+            evidence=(
+                {key: row[key] for key in ("count", "available", "first", "last")}
+                | {"senders": [] if dropped else row["suppliers"] or row.get("through", [])},
+            ),
+            fix=(to_be_fed(situation, row["server"], row["suffix"]),)
+            if unfed
+            else (restart_first(row),)
+            if dropped
+            else mend_first(situation, row, failing)
+            if not coming
+            else (step(f"collect {row['server']} once more", "its files are older than these changes"),)
+            if since
+            else (fill_instead(situation, row),)
+            if passed
+            else (rest_step(row),)
+            if row.get("rests")
+            else (entry_first(situation, row),)
+            if refused
+            else (busy_step(situation, row["server"], row["suffix"]),)
+            if busy
+            else (queue_step(row) or _NEXT_LOOK,)
+            if queued
+            else (_NEXT_LOOK,)
+            if situation.topology.system.streaming or situation.topology.system.tiering
+            else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
+        )
+
+
+def _made_since(situation: Situation, row: Mapping[str, Any]) -> bool:
+    """True for own changes of a server that are younger than its files: it has them since then, or was restored since then."""
+    replica = situation.replica(row["server"], row["suffix"])
+    return bool(replica and replica.origin == row["origin"] and row.get("may_refuse") == OWN_SINCE)
+
+
+def _may_refuse(row: Mapping[str, Any], since: bool) -> str:
+    """Why the server may refuse what it is sent, as the end of a sentence."""
+    server = row["server"]
+    if since:
+        return f"; {server} made them after its files were written, or was restored and refuses them"
+    if row["may_refuse"] == OF_TWO:
+        return f", until changes come along that another server made as the same origin: {server} refuses these"
+    return f", unless {server} was restored: others have own changes of it that are younger than its files"
+
+
+def _waiting(row: Mapping[str, Any]) -> str:
+    """How many changes wait; where their log was not collected only those are known that something names, but how long it is."""
+    size = f" ({row['bytes']:,} bytes of the log)" if row.get("bytes") else ""
+    return f"{'' if row.get('counted', True) else 'at least '}{counted(row['count'])}{size}"
+
+
+_NEXT_SESSION = step("see that a link from one of them runs", "they arrive as soon as a session runs")
+_NEXT_SESSION_OF_SOME = step(
+    "see that a link from one of them runs",
+    "what a log has of them arrives as soon as a session runs, and the rest does not",
+)
+_NEXT_LOOK = step(
+    "see that the server still fetches from one of them, and applies what it fetched",
+    "they arrive as soon as it does",
+)
+
+
+def replica_of(shown: Topology, one: Replica) -> Replica | None:
+    """The same replica in another snapshot."""
+    return next((old for old in shown.replicas if (old.server, old.suffix) == (one.server, one.suffix)), None)
+
+
+def _last(one: Replica, origin: str) -> str:
+    return last(one.seen(), origin) or ""
+
+
+def moment_of(situation: Situation, *positions: str) -> datetime | None:
+    """The latest time at which one of these changes was made, as its position tells."""
+    moment = situation.topology.system.moment
+    return max(filter(None, map(moment, positions)), default=None)

@@ -1,0 +1,242 @@
+"""The finding CHANGES_THROWN_AWAY: changes that no collected server holds any more, for the data of their maker were replaced.
+
+a made changes while nobody fetched them, then b initialised a      the changes went with the old data of a
+a made another change                                               all vectors cover the earlier ones: nobody asks for them
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosis.former_suppliers import origins_of
+from workbench.diagnosis.initialisations import initialisations
+from workbench.engine.positions import of_keys
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, step
+from workbench.rules.vectors import last
+from workbench.rules.verdicts import REPLACED, TOTAL, Reset
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Replica
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ThrownAway:
+    """Changes of one server that went with its old data.
+
+    maker    the server that made them, and the origin as which it did: that of now, or one that it had before
+    reset    what replaced its data afterwards
+    source   the server that its data came from whole then; None: from a backup or a file, or nothing tells which it was
+    changes  one row of the missing changes for each of them, in the order of their positions
+    """
+
+    maker: Replica
+    origin: str
+    reset: Reset
+    source: str | None
+    changes: Sequence[Row]
+
+
+def thrown_away(situation: Situation) -> list[ThrownAway]:
+    """What is missing on each server that covers it, or waited for, and that its maker made before its data were replaced.
+
+    Each row of what waits is told how many of its changes these are (`lost`).
+    """
+    found = [
+        one
+        for maker in (situation.topology.replicas if not situation.topology.pulling else ())
+        for origin in origins_of(situation, maker)
+        for one in _thrown_away_of(situation, maker, origin)
+    ]
+    _note_waiting(situation, found)
+    return found
+
+
+def _thrown_away_of(situation: Situation, maker: Replica, origin: str) -> Iterator[ThrownAway]:
+    """What a server made as this origin, by what replaced it."""
+    resets = [
+        reset
+        for reset in situation.verdicts.resets.get((maker.server, maker.suffix), ())
+        if reset.kind in (TOTAL, REPLACED) and reset.sure
+    ]
+    if not resets:
+        return
+    lacking: dict[str, set[str]] = {}
+    rows: dict[str, Row] = {}
+    for row in (*situation.verdicts.missing, *situation.verdicts.written_over):
+        if (row["suffix"], row["origin"]) == (maker.suffix, origin) and not row["held_by"]:
+            lacking.setdefault(row["position"], set()).add(row["server"])
+            rows.setdefault(row["position"], row)
+    of_reset: dict[Reset, list[Row]] = {}
+    carried = {
+        one.server: kept_by_entries(situation, maker.suffix, origin, one.server, rows)
+        for one in situation.topology.replicas
+        if one.suffix == maker.suffix
+    }
+    for position in sorted(rows.keys() - (carried[maker.server] or set())):
+        made = situation.topology.system.moment(position)
+        reset = next((one for one in resets if made and made < one.began), None)
+        none = {server for server, kept in carried.items() if kept is not None and position not in kept}
+        if reset and _nowhere(situation, maker, reset, position, lacking[position], none):
+            of_reset.setdefault(reset, []).append(rows[position])
+    for row in situation.verdicts.lost:
+        mine = (row["suffix"], row["server"], row["origin"]) == (maker.suffix, maker.server, origin)
+        if mine and row["position"] not in rows:
+            made = situation.topology.system.moment(row["position"])
+            of_reset.setdefault(next(one for one in resets if made and made < one.began), []).append(row)
+    for reset, some in of_reset.items():
+        some.sort(key=lambda row: str(row["position"]))
+        yield ThrownAway(maker, origin, reset, _source(situation, maker, reset), some)
+
+
+def _note_waiting(situation: Situation, found: Iterable[ThrownAway]) -> None:
+    typed = situation.topology.system.typed
+    gone: dict[tuple[str | None, str | None], list[str]] = {}
+    for one in found:
+        keys = [typed(row["position"]) or "" for row in one.changes]
+        gone.setdefault((one.maker.suffix, one.origin), []).extend(keys)
+    for row in situation.verdicts.pending:
+        if keys := gone.get((row["suffix"], row["origin"]), []):
+            low, high = typed(row["first"]) or "", typed(row["last"]) or ""
+            row["lost"] = max(row.get("lost") or 0, min(sum(low <= key <= high for key in keys), row["count"]))
+
+
+def kept_by_entries(
+    situation: Situation, suffix: str | None, origin: str, server: str, positions: Iterable[str]
+) -> set[str] | None:
+    """The changes of an origin that an entry of a server still carries; None: its entries were not collected."""
+    system, kept = situation.topology.system, None
+    for contents in situation.verdicts.contents:
+        evidence = contents.evidence
+        if contents.suffix != suffix or origin not in evidence.numbers or server not in contents.exports:
+            continue
+        kept = kept or set()
+        keys = sorted(filter(None, map(system.typed, positions)))
+        if keys:
+            where = evidence.between(of_keys(system, keys, evidence.numbers))
+            rows = evidence.told("entry_states", ["position"], where, server)
+            kept |= {system.show(system.change_of(one)) for one in rows["position"].to_pylist()} if len(rows) else set()
+    return kept
+
+
+def is_thrown_away(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """True if no collected server holds any of these missing changes, for the data of their maker were replaced."""
+    gone = named_in(situation.thrown_away)
+    return all((row["suffix"], row["position"]) in gone for row in rows)
+
+
+def named_in(some: Iterable[ThrownAway]) -> dict[tuple[str | None, str], ThrownAway]:
+    """Suffix and position of each of these changes."""
+    return {(row["suffix"], row["position"]): one for one in some for row in one.changes}
+
+
+def _nowhere(
+    situation: Situation, maker: Replica, reset: Reset, position: str, lacking: set[str], none: set[str]
+) -> bool:
+    """True if each server lacks the change or waits for it, or none of its entries carries it (`none`), its maker's neither.
+
+    The maker lacks it by the verdicts, or its data came whole from a server that lacks it.
+    """
+    system = situation.topology.system
+    key = system.typed(position) or position
+    origin = system.origin_of(key)
+    source = _source(situation, maker, reset)
+    if maker.server not in lacking and (source is None or source not in lacking):
+        return False
+    return all(
+        one is maker or one.server in lacking | none or key > (last(one.seen(), origin) or "")
+        for one in situation.topology.replicas
+        if one.suffix == maker.suffix
+    )
+
+
+def _source(situation: Situation, maker: Replica, reset: Reset) -> str | None:
+    if reset.kind != TOTAL:
+        return None
+    told = [
+        (abs(began - reset.began), supplier)
+        for contents in situation.verdicts.contents
+        if maker in contents.alike.replicas
+        for supplier, began, ended in initialisations(contents.evidence, maker)
+        if began <= reset.ended and reset.began <= ended
+    ]
+    return min(told)[1] if told else None
+
+
+def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
+    """Changes that nothing brings back: no server holds them, and what their maker had was replaced."""
+    cut = "at least " if situation.verdicts.totals["missing"] > len(situation.verdicts.missing) else ""
+    sums: Counter[tuple[str, str | None, bool]] = Counter()
+    for one in situation.thrown_away:
+        sums[one.maker.server, one.maker.suffix, _is_sure(situation, one)] += len(one.changes)
+    for one in situation.thrown_away:
+        name, count = one.maker.server, len(one.changes)
+        them = "it" if count == 1 else "them"
+        first = one.changes[0]["position"]
+        over = situation.verdicts.written_over
+        unsure = len({row["position"] for row in over} & {row["position"] for row in one.changes})
+        missing = any(row["position"] == first for row in situation.verdicts.missing)
+        told_in = "the list of missing changes" if missing else f"the access log of {name}"
+        told_in += f" or the access log of {name}" if missing and unsure else ""
+        sure = _is_sure(situation, one)
+        holds = "holds" if sure else "is known to hold"
+        yield Finding(
+            "CHANGES_THROWN_AWAY",
+            "error" if unsure < count else "warning",
+            f"no collected server {holds} {cut}{counted(count)} of {name} any more, "
+            f"{ends(one.changes[0]['position'], one.changes[-1]['position'])}: {name} made {them} before {_replaced(one)} at "
+            f"{_time(one.reset.ended)}{_written_over(unsure, count)}",
+            server=name,
+            origin=one.origin,
+            suffix=one.maker.suffix,
+            items=tuple(row["position"] for row in one.changes[:ITEMS_SHOWN]),
+            evidence=first_few({key: row[key] for key in ("position", "operation", "target")} for row in one.changes),
+            fix=(
+                step(
+                    f"make {'this change' if count == 1 else 'these changes'} again on a supplier, if nothing newer replaced "
+                    f"{them} since; {told_in} names operation and entry of each",
+                    "no session and no initialisation brings what no server holds",
+                    f"ask whoever made {them} for the values, or look into an older backup of {name}; a log that was collected "
+                    "earlier may show them",
+                ),
+            ),
+            # One clause for all that the server lost, whatever origin it had and whichever replacement took it.
+            root=f"no collected server {holds} {cut}{counted(sums[name, one.maker.suffix, sure])} of {name} any more",
+        )
+
+
+def _is_sure(situation: Situation, one: ThrownAway) -> bool:
+    """True if every other server is known to lack the first of these changes."""
+    first, suffix = one.changes[0]["position"], one.maker.suffix
+    rows = (*situation.verdicts.missing, *situation.verdicts.written_over)
+    lacking = {row["server"] for row in rows if row["position"] == first}
+    lacking |= {
+        row["server"]
+        for row in situation.verdicts.pending
+        if (row["suffix"], row["origin"]) == (suffix, one.origin) and row["first"] <= first <= row["last"]
+    }
+    return lacking >= {x.server for x in situation.topology.replicas if x.suffix == suffix} - {one.maker.server}
+
+
+def _written_over(unsure: int, count: int) -> str:
+    if not unsure:
+        return ""
+    some = "its entry" if count == 1 else "their entries" if unsure == count else f"the entries of {unsure:,} of them"
+    wrote = "it" if count == 1 else "they" if unsure == count else "these"
+    return f"; later changes replaced values of {some}: perhaps what {wrote} wrote, so that nothing is lacking"
+
+
+def _replaced(one: ThrownAway) -> str:
+    if one.reset.kind == REPLACED:
+        return "its data were replaced"
+    return f"{one.source} initialised it" if one.source else "another server initialised it"
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

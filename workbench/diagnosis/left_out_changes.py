@@ -1,0 +1,97 @@
+"""Changes that a link passed on without an attribute, as two logs prove: the link left it out then, whatever its list is now.
+
+log of a    6b083849000000010000 modify uid=anna: telephoneNumber, modifiersName, modifyTimestamp
+log of h    6b083849000000010000 modify uid=anna: modifiersName, modifyTimestamp
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import Situation
+
+
+Place = tuple[str, str | None, str]
+"""A server, a suffix and the position of a change."""
+
+
+def name_left_out(situation: Situation, rows: Sequence[dict[str, Any]]) -> set[Place]:
+    """Say so in `says` and `reasons` of rows of changes that entries lack: of the server, or of all that send to it.
+
+    Returns the places whose own log has such a change without the attribute.
+    """
+    cut_short: set[Place] = set()
+    touched = _touched(situation, sorted({row["position"] for row in rows}))
+    differing = _differing(situation)
+    for row in rows:
+        place = row["server"], row["suffix"], row["position"]
+        logs = touched.get((row["suffix"], row["position"]), {})
+        feeding = {
+            link.supplier
+            for link in situation.topology.links
+            if (link.consumer, link.suffix) == place[:2] and link.runs
+        }
+        at = [row["server"]] if row["server"] in logs else sorted(feeding)
+        if not at or not all(name in logs for name in at):
+            continue
+        named = differing.get(place, {})
+        lost = named.keys() - frozenset[str]().union(*(logs[name] for name in at))
+        whole = next((name for name in sorted(logs) if lost and lost <= logs[name]), None)
+        if whole:
+            own = at == [row["server"]]
+            # Of a server that need not have the attribute nothing is missing: what another one lacks is not to be had there.
+            cut_short |= {(name, *place[1:]) for name, attributes in logs.items() if not lost <= attributes}
+            whose = "its log has" if own else f"the log of {at[0]}, which sends to it, has"
+            names = ", ".join(sorted(named[low] for low in lost))
+            row["says"] = f"{whose} the change without {names}, which the log of {whole} has: a link left it out"
+            row["reasons"] = [row["says"]]
+    return cut_short
+
+
+def name_only_who_has_it(missing: Sequence[dict[str, Any]], cut_short: Collection[Place]) -> None:
+    """Take servers out of `held_by` of missing changes that miss them too.
+
+    A log that has the change whole stays named if there is no other, whatever the entries of its server lack: it can still be
+    sent from there. One that has it without an attribute (`cut_short`) is never named.
+    """
+    lacking = {(row["server"], row["suffix"], row["position"]) for row in missing}
+    for row in missing:
+        whole = [name for name in row["held_by"] if (name, row["suffix"], row["position"]) not in cut_short]
+        row["held_by"] = [name for name in whole if (name, row["suffix"], row["position"]) not in lacking] or whole
+
+
+def _touched(
+    situation: Situation, positions: Sequence[str]
+) -> Mapping[tuple[str | None, str], Mapping[str, frozenset[str]]]:
+    """Suffix and position of a modification -> server -> the attributes that its log shows of it."""
+    found: dict[tuple[str | None, str], dict[str, frozenset[str]]] = {}
+    where = pc.field("position").isin(pa.array(positions, pa.string())) & (pc.field("operation") == "modify")
+    for one in situation.topology.replicas if positions else ():
+        batches = situation.rows(
+            "changes",
+            ["position", "body"],
+            where,
+            snapshot=situation.topology.snapshot,
+            server=one.server,
+            suffix=one.suffix,
+        )
+        for row in (row for batch in batches if one.log for row in batch.to_pylist()):
+            names = situation.topology.proving.touched(row["body"] or "")
+            found.setdefault((one.suffix, row["position"]), {})[one.server] = names
+    return found
+
+
+def _differing(situation: Situation) -> Mapping[Place, Mapping[str, str]]:
+    """Server, suffix and change -> the attributes whose values by it the entry lacks: in small letters, and as written."""
+    found: dict[Place, dict[str, str]] = {}
+    for contents in situation.verdicts.contents:
+        for one in contents.differences:
+            for server in one.servers if one.position and one.attribute else ():
+                key = server, contents.suffix, situation.topology.system.show(one.position or "")
+                found.setdefault(key, {})[one.attribute.lower()] = one.attribute
+    return found

@@ -1,0 +1,87 @@
+"""Changes that servers wait for, and that went with the old data of their maker before any other server got them.
+
+c made 4 changes while its links were off, was restored from a backup, and made another one:
+
+    a    waits for 5 changes of c: 4 that no server has any more, and 1 that is still to come
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.diagnosis.data_sources import JudgedServer, names_of
+from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.engine.position_index import LOWEST, Known, Pair, Span
+from workbench.engine.positions import NONE, Positions, union
+from workbench.rules.verdicts import REPLACED, TOTAL
+from workbench.tables import Numbers
+from workbench.topology.suffix_evidence import Evidence
+
+MOST = 10_000
+"""Changes of one maker that are looked into."""
+
+Has = Callable[[JudgedServer, Positions], Numbers]
+Described = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
+
+
+def note_lost(
+    found: Verdicts,
+    servers: Sequence[JudgedServer],
+    evidence: Evidence,
+    known: Known,
+    has: Has,
+    described: Described,
+) -> None:
+    """Add such changes to `found.lost`, and to each row of what waits how many of its changes they are.
+
+    A server made them as the origin that it is, or as one that it was before.
+    """
+    system, suffix = known.system, evidence.suffix
+    mine = [row for row in found.pending if row["suffix"] == suffix and row["server"] in names_of(servers)]
+    for row in mine:
+        row["lost"] = 0
+    for maker, origin in ((one, origin) for one in servers for origin in evidence.origins_of(one.replica)):
+        resets = [one for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)]
+        waits = [row for row in mine if row["origin"] == origin]
+        if not resets or not waits:
+            continue
+        begin = min(system.halves(system.typed(row["first"]) or "") for row in waits)
+        span = Span((begin[0], begin[1] - 1), (system.instant(max(one.began for one in resets)), -1))
+        if span.empty or known.tally(origin, span)[0] > MOST:
+            continue
+        some = union(known.chunks(origin, span))
+        for one in servers:
+            # What it had got when it was read once more at the end, it has.
+            seen = max(one.seen.get(origin, ""), one.replica.later.get(origin, ""))
+            some = some[~_may_have(one, some, origin, has, _place(known, seen))] if len(some) else some
+        keys = some.keys(system, known.names)
+        about = described(keys)
+        for key in keys:
+            told = about.get(key, {})
+            found.lost.append(
+                {
+                    "server": maker.replica.server,
+                    "suffix": suffix,
+                    "origin": origin,
+                    "position": system.show(key),
+                    "operation": told.get("operation"),
+                    "target": told.get("target"),
+                }
+            )
+        shown = [system.show(key) for key in keys]
+        for row in waits:
+            row["lost"] = min(sum(row["first"] <= position <= row["last"] for position in shown), row["count"])
+
+
+def _place(known: Known, position: str) -> Pair:
+    return known.system.halves(position) if position else LOWEST
+
+
+def _may_have(server: JudgedServer, some: Positions, origin: str, has: Has, seen: Pair) -> Numbers:
+    """For each change: is it shown that the server has it, or is it covered by its vector and not known to be missing?"""
+    covered: Numbers = (some.hi < seen[0]) | ((some.hi == seen[0]) & (some.lo <= seen[1]))
+    missed = some.within(server.missing.get(origin, NONE))
+    return np.asarray(has(server, some) | (covered & ~missed), bool)

@@ -1,0 +1,77 @@
+"""What waits for a replica that fetches into a queue and applies from there: how it comes, and what keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workbench.diagnosis.stream_appliers import APPLIER, IO
+from workbench.model import listed, step
+
+Row = Mapping[str, Any]
+
+_NO_SESSION = "nothing shows that"
+
+
+def in_a_queue(row: Row) -> bool:
+    """True if a replica told how far it applied its master's log: its queue, or what it asks for, brings what waits."""
+    return "queued" in row
+
+
+def behind_gap_say(count: int, on: str, least: str) -> str:
+    """What a headline says of what stands behind a gap of a queue."""
+    return f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} lacks"
+
+
+def how_queued(row: Row) -> str:
+    """Where the transactions stand that wait, as the end of a sentence."""
+    queued, to_fetch, unread, behind = (row[key] for key in ("queued", "to_fetch", "unread", "behind_gap"))
+    told = [f"{queued:,} {_is(queued)} in its queue"] if queued else []
+    source = ", ".join(row["suppliers"])
+    if to_fetch and queued is None:
+        told.append(f"{source} has {'it' if to_fetch == 1 else 'them'}, and nothing of its queue was collected")
+    elif to_fetch:
+        told.append(f"{source} would send {to_fetch:,}")
+    told += (
+        [f"{unread:,} may be in rows of its queue that cannot be read, or are to be fetched from {source}"]
+        if unread
+        else []
+    )
+    told += [f"{behind:,} {'waits' if behind == 1 else 'wait'} behind what its queue lacks"] if behind else []
+    before = row.get("purged", 0)
+    gap = [f"{before:,} commit{'' if before == 1 else 's'} before that will not come (QUEUE_GAP)"] if before else []
+    return "; ".join([listed(told), *gap, *([why_held(row)] if row["held"] else [])])
+
+
+def why_held(row: Row) -> str:
+    """Which thread stands still, and what does not come while it does."""
+    if APPLIER in row["stopped"]:
+        return "its applier stands still, and applies nothing until the server is started anew"
+    return "its io thread stands still, and fetches nothing until the server is started anew"
+
+
+def queue_step(row: Row) -> Mapping[str, Any] | None:
+    """What to do first; None: they come by themselves."""
+    if row["behind_gap"]:
+        return step("fill its queue first (QUEUE_GAP, TXN_INCOMPLETE)", "what follows must not be applied before that")
+    if row["held"]:
+        return step("start what stands still (APPLIER_STOPPED)", "they come by themselves then")
+    return None
+
+
+def held_by(row: Row) -> str:
+    """What keeps what waits for a server: a thread of it, or that no session is begun."""
+    if row.get("rests"):
+        return f"{_NO_SESSION} {listed(row['suppliers'], 'or')} begins a session with {row['server']}"
+    thread = APPLIER if APPLIER in row["stopped"] else IO
+    return f"the {thread} thread of {row['server']} stands still"
+
+
+def no_session_say(whys: Iterable[str]) -> str:
+    """Of what keeps changes (`held_by`) that no session is begun, as the end of a sentence; empty: it is something else."""
+    found = [*dict.fromkeys(why for why in whys if why.startswith(_NO_SESSION))]
+    return f", and {listed(found, 'and')}" if found else ""
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -1,0 +1,351 @@
+"""Which of the servers that hold missing changes can give them back: by an initialisation, or because clients may write there.
+
+c made 4 changes that reached the hub h alone; a, b and c were filled with data that lack them:
+
+    h feeds only r            it has no agreement to a, b or c, so it can initialise none of them
+    h makes no changes        it answers a client that writes with a referral
+    a, b and c take writes    what was lost is saved from h and written again on one of them
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import counted, listed, step
+from workbench.rules.link_failures import REFUSED
+from workbench.rules.send_session import ANCHOR_NOT_FOUND
+from workbench.rules.vectors import last
+from workbench.rules.verdicts import REPLACED, TOTAL
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.topology.topology import Link
+
+
+OPEN = frozenset({"not_shown", "unclear"})
+"""Why a change is not judged on a server that may lack it. What has a twin there, or was replaced since, is there in effect."""
+
+
+def takes_writes(situation: Situation, server: str, suffix: str | None) -> bool:
+    """False if a collected file tells which replicas of the server make changes, and this one is not among them."""
+    replica = situation.replica(server, suffix)
+    if replica is None or replica.origin is not None:
+        return True
+    return not any(
+        one.server == server and "origins" in one.facts and (suffix or "") in one.facts.get("suffixes", {})
+        for one in situation.inputs
+    )
+
+
+def can_fill(situation: Situation, source: str, server: str, suffix: str | None) -> bool:
+    """True if a link leads from the source to the server, or if the files do not tell where the links of the source lead.
+
+    A link of which no file tells the consumer leads to no server that makes changes: their addresses stand in every vector.
+    A server without a changelog has no links.
+    """
+    if (source, suffix) in situation.without_data or unrecorded_on(situation, source, server, suffix):
+        return False
+    if situation.topology.pulling:
+        return True
+    feeding = situation.replica(source, suffix)
+    if feeding is not None and not feeding.keeps_log:
+        return False
+    links = [link for link in situation.topology.links if (link.supplier, link.suffix) == (source, suffix)]
+    replica = situation.replica(server, suffix)
+    makes_changes = replica is not None and replica.origin is not None
+    return not links or any(
+        link.consumer == server or (link.consumer is None and not makes_changes and server not in link.unlike)
+        for link in links
+    )
+
+
+def whole_of(situation: Situation, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> list[str]:
+    """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it."""
+    positions = {(row["suffix"], row["position"]) for row in rows if row["held_by"]}
+    lacking = {row["server"] for row in situation.verdicts.missing if (row["suffix"], row["position"]) in positions}
+    whole = [name for name in with_data(situation, holders, rows[0]["suffix"]) if name not in lacking]
+    return [name for name in whole if not unrecorded_on(situation, name, rows[0]["server"], rows[0]["suffix"])]
+
+
+def unrecorded_on(situation: Situation, source: str, server: str, suffix: str | None) -> str:
+    """Why a server is not to be filled from one that took changes unrecorded; empty: nothing tells of that, or entries do."""
+    ends, contents = {source, server}, situation.verdicts.contents
+    if any(one.suffix == suffix and ends <= one.exports.keys() for one in contents):
+        return ""
+    return situation.unrecorded.get((source, suffix), "")
+
+
+def with_data(situation: Situation, servers: Iterable[str], suffix: str | None) -> list[str]:
+    """Those of some servers that have data: of the others only a log of before may be left."""
+    return [name for name in servers if (name, suffix) not in situation.without_data]
+
+
+def from_a_log_of_before(
+    situation: Situation, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """What to do about changes that only the logs of servers without data have; None: others have them, or nobody."""
+    if not rows or not holders or with_data(situation, holders, rows[0]["suffix"]):
+        return None
+    count = sum(bool(row["held_by"]) for row in rows)
+    of, them = listed(holders, "and"), "it" if count == 1 else "them"
+    return step(
+        f"save {counted(count)} from the changelog of {of}, and make on a supplier that has data what of {them} is "
+        "still right",
+        f"the data of {of} are gone or being replaced: only its changelog of before has {them}, and it can fill nobody",
+        f"do not initialise {of} before that, and nothing from {of}",
+    )
+
+
+def fed_later(situation: Situation, server: str, suffix: str | None, count: int, holders: Sequence[str]) -> str:
+    """A server that feeds another one and that a holder can fill, for an initialisation after that; empty: there is none."""
+    shown = situation.topology
+    feeding = sorted(
+        link.supplier
+        for link in shown.links
+        if (link.consumer, link.suffix) == (server, suffix)
+        and link.supplier not in shown.down
+        and link.enabled is not False
+        if any(can_fill(situation, name, link.supplier, suffix) for name in holders if name != link.supplier)
+    )
+    return f"{feeding[0]} as soon as {feeding[0]} has {'it' if count == 1 else 'them'}" if feeding else ""
+
+
+def fed_by_it_alone(
+    situation: Situation, server: str, suffix: str | None, failing: Container[tuple[str, str | None]]
+) -> tuple[str, list[str]] | None:
+    """A server that gets changes from this one alone, for all other links to it fail, and these; None: there is none."""
+    stuck = {
+        (row["supplier"], row["consumer"])
+        for row in situation.pairs
+        if row["suffix"] == suffix and row["decision"] == ANCHOR_NOT_FOUND
+    }
+    links = [
+        one for one in situation.topology.links if one.suffix == suffix and (one.supplier, one.consumer) not in stuck
+    ]
+    on = [one for one in links if one.enabled is not False and one.consumer]
+    for link in on:
+        others = [one for one in on if one.consumer == link.consumer and one.supplier not in (server, link.consumer)]
+        failed = [one.name for one in others if (one.supplier, one.consumer) in failing]
+        if link.supplier == server and link.runs and link.consumer and failed and len(failed) == len(others):
+            return link.consumer, failed
+    return None
+
+
+def sources_that_fill(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
+    """Those of some servers that can initialise this one, in their order."""
+    return [name for name in holders if can_fill(situation, name, server, suffix)]
+
+
+def waits_for(situation: Situation, server: str, suffix: str | None) -> int:
+    """How many changes a server waits for that another one with data has: filled from it, a server would lack them as well."""
+    typed = situation.topology.system.typed
+    whole = [
+        replica
+        for replica in situation.topology.replicas
+        if replica.suffix == suffix and (replica.server, suffix) not in situation.without_data
+    ]
+    return sum(
+        row["count"] - (row.get("lost") or 0)
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (server, suffix)
+        if any(replica.top(row["origin"]) >= (typed(row["first"]) or "") for replica in whole)
+    )
+
+
+def best_links_to(situation: Situation, server: str, suffix: str | None) -> list[Link]:
+    """The links over which a server may be filled, that of the supplier which waits for least first."""
+    shown, empty = situation.topology, (server, suffix) in situation.without_data
+    links = [one for one in shown.links if (one.consumer, one.suffix) == (server, suffix) and one.enabled is not False]
+    links = [
+        one
+        for one in links
+        if one.supplier not in shown.down and (one.supplier, suffix) not in situation.without_data
+        if not unrecorded_on(situation, one.supplier, server, suffix)
+        # Who has no data refuses changes for that alone.
+        if not one.blocked or (one.failure and (one.failure.lets_fill or (empty and one.failure.reason == REFUSED)))
+    ]
+    return sorted(links, key=lambda one: (waits_for(situation, one.supplier, suffix), one.supplier, one.name))
+
+
+def sources_for_writing(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
+    """Those of some servers on which a client may write, and from which links lead to the server, in their order."""
+    sending = {link.supplier for link in situation.topology.links if link.suffix == suffix}
+    above = situation.linked.above(server, suffix, only_running=False)
+    pulling = situation.topology.pulling
+    return [
+        name
+        for name in holders
+        if takes_writes(situation, name, suffix) and (pulling or name in above or name not in sending)
+    ]
+
+
+def a_supplier(situation: Situation, suffix: str | None) -> str:
+    """One that takes writes and was read: what is written there reaches the others."""
+    down = situation.topology.down
+    mine = (one for one in situation.topology.replicas if one.suffix == suffix and one.origin is not None)
+    return min((one.server for one in mine if one.server not in down), default="a supplier")
+
+
+def doubted_on(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
+    """Stretches of changes of which nothing tells whether the new data of a server came with them.
+
+    c was filled from b, which lacked 3 changes that were made before     these
+    c trimmed its changelog                                               none: a change is not lost with its record
+    """
+    resets = situation.verdicts.resets.get((server, suffix), ())
+    ends = [one.ended for one in resets if one.kind in (TOTAL, REPLACED)]
+    moment = situation.topology.system.moment
+    return [
+        row
+        for row in situation.verdicts.unknown
+        if (row["server"], row["suffix"]) == (server, suffix)
+        and row["why"] in OPEN
+        and (made := moment(row["from"]))
+        and any(made <= ended for ended in ends)
+    ]
+
+
+def not_judged_on(situation: Situation, source: str, server: str, suffix: str | None) -> dict[str, int]:
+    """Origin -> up to how many changes the server has, and nothing tells whether the source has them: it might lose them."""
+    rows = doubted_on(situation, source, suffix)
+    if not rows:
+        return {}
+    typed, replica = situation.topology.system.typed, situation.replica(server, suffix)
+    seen = replica.seen() if replica else {}
+    about = server, suffix
+    # What its log merely forgot, a server has as a rule: as little is known only where its own data were replaced, too.
+    open_: dict[str, list[tuple[str, str]]] = {}
+    for one in doubted_on(situation, server, suffix):
+        open_.setdefault(one["origin"], []).append((one["from"], one["to"]))
+    lacking: dict[str, list[str]] = {}
+    for one in situation.verdicts.missing:
+        if (one["server"], one["suffix"]) == about:
+            lacking.setdefault(one["origin"], []).append(typed(one["position"]) or "")
+    for position in _unsure_on(situation, server, suffix):
+        lacking.setdefault(situation.topology.system.origin_of(position), []).append(position)
+    for positions in lacking.values():
+        positions.sort()
+    found: dict[str, int] = {}
+    for row in rows:
+        origin, low, high = row["origin"], typed(row["from"]) or "", typed(row["to"]) or ""
+        mine, missed = open_.get(origin, []), lacking.get(origin, [])
+        if (last(seen, origin) or "") < low or any(begin <= row["from"] and row["to"] <= end for begin, end in mine):
+            continue
+        if (count := row["count"] - (bisect_right(missed, high) - bisect_left(missed, low))) > 0:
+            found[origin] = found.get(origin, 0) + count
+    return found
+
+
+def up_to(count: int) -> str:
+    """So many changes at most, in words."""
+    return counted(count) if count == 1 else f"up to {counted(count)}"
+
+
+def holders_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The servers whose logs hold any of these changes."""
+    return sorted({name for row in rows for name in row["held_by"]})
+
+
+def on_no_server(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """True if no server is known to have any of these missing changes, by its log or otherwise."""
+    typed = situation.topology.system.typed
+    lacking: dict[tuple[str | None, str], set[str]] = {}
+    for one in situation.verdicts.missing:
+        lacking.setdefault((one["suffix"], one["position"]), set()).add(one["server"])
+    open_: dict[tuple[str | None, str], list[tuple[str, str, str]]] = {}
+    for one in situation.verdicts.unknown:
+        ends = one["server"], typed(one["from"]) or "", typed(one["to"]) or ""
+        open_.setdefault((one["suffix"], one["origin"]), []).append(ends)
+    for row in rows:
+        position, suffix = typed(row["position"]) or "", row["suffix"]
+        without = lacking.get((suffix, row["position"]), set()) | {
+            server for server, low, high in open_.get((suffix, row["origin"]), ()) if low <= position <= high
+        }
+        others = [one for one in situation.topology.replicas if one.suffix == suffix and one.server not in without]
+        if row["held_by"] or any((last(one.seen(), row["origin"]) or "") >= position for one in others):
+            return False
+    return True
+
+
+def lacking_what_it_has(situation: Situation, server: str, suffix: str | None) -> set[str]:
+    """The servers that lack changes for good which this one has or shows: filled from one of them, it would lose these."""
+    return {
+        row["server"]
+        for row in situation.verdicts.missing
+        if row["suffix"] == suffix and server in (*row["held_by"], *row.get("shown_by", ()))
+    }
+
+
+def again_by_hand(done: Collection[str | None], deleted_on: str) -> str:
+    """How a person does missing changes of these kinds once more on a server that has them.
+
+    >>> again_by_hand({"modify", "delete"}, "s1, too")
+    'delete on s1, too, what was deleted elsewhere, and write the present values of the entries concerned once more'
+    """
+    steps = ["write the present values of the entries concerned once more"] if {*done} - {"delete", "modrdn"} else []
+    if "modrdn" in done:
+        steps.append("give an entry that was renamed or moved another name or parent and then its right one again")
+    first = f"delete on {deleted_on}, what was deleted elsewhere, and " if "delete" in done and steps else ""
+    return first + " and ".join(steps)
+
+
+def save_and_write(
+    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str], behind: bool
+) -> Mapping[str, Any]:
+    """What to do about changes that only servers hold from which nothing comes: no link, no client, and no safe filling.
+
+    `behind`: a holder lacks, or waits in vain for, what the server has
+    """
+    suffix, holder = rows[0]["suffix"], holders[0]
+    makers = sorted(
+        one.server
+        for one in situation.topology.replicas
+        if one.suffix == suffix and one.origin is not None and one.server not in situation.topology.down
+    )
+    on = listed(makers, "or") if makers else "a supplier"
+    what = {row["operation"] for row in rows}
+    steps = [f"save the present values of the entries concerned from {holder}", f"write them again on {on}"]
+    if "delete" in what:
+        steps = [*steps, f"delete there the entries that {holder} no longer has"]
+    if what == {"delete"}:
+        steps = [f"delete the entries concerned on {on}"]
+    elif "modrdn" in what:
+        steps = [*steps, f"give renamed or moved entries the names that they have on {holder}"]
+    them, they = ("it", "it is") if len(rows) == 1 else ("them", "they are")
+    names, one = listed(holders, "and"), len(holders) == 1
+    only = f"of the logs only that of {names} {'has' if one else 'have'} {them}"
+    if not any(row["held_by"] for row in rows):
+        only = f"no log has {them}, and only the entries of {names} show what {'it' if them == 'it' else 'they'} did"
+    apart = "can neither initialise {0}, to which no agreement leads from there, nor be written to by clients"
+    if behind:
+        apart = f"{'lacks' if one else 'lack'} changes that {{0}} has: filled from there, {{0}} would lose them"
+    added = (
+        f"; an entry that is added again gets another unique ID: initialise {names} from a supplier afterwards, and what is fed "
+        "from there"
+        if "add" in what
+        else ""
+    )
+    return step(
+        listed(steps, "and"),
+        f"no session will ever send {them}: the vector says that {they} there; {only}, and {names} {apart.format(server)}",
+        f"do not initialise {names} before the values are saved: {them if them == 'it' else 'they'} would be lost there, too"
+        f"{added}",
+    )
+
+
+def _unsure_on(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """Lost changes that this server does not have, though perhaps what was done again: it would lose none of them."""
+    typed, unsure = situation.topology.system.typed, situation.verdicts.unsure
+    about = server, suffix
+    spans = [
+        (row["from"], row["to"], row["why"])
+        for row in situation.verdicts.unknown
+        if (row["server"], row["suffix"]) == about and row["why"] in unsure.values()
+    ]
+    return [
+        typed(position) or ""
+        for (of, position), why in unsure.items()
+        if of == suffix and any(low <= position <= high and why == said for low, high, said in spans)
+    ]

@@ -1,0 +1,273 @@
+"""What replicas of a stream say of themselves: how far they applied, what waits in their queues, and what these lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.case.case import Case
+from workbench.diagnosis.stream_queues import (
+    QUEUED,
+    Key,
+    Piece,
+    Queue,
+    Row,
+    master_of,
+    other_contents,
+    queues_of,
+    together,
+)
+from workbench.engine.streams import StreamLog
+from workbench.rules.segments import EVENT, ROLLED_BACK, TAIL
+from workbench.systems import format_with
+from workbench.topology.topology import Topology
+
+Commit = tuple[int, str]
+"""The number of a commit, and the position of its transaction."""
+_CHANGES_NOTHING = frozenset({ROLLED_BACK, EVENT})
+"""What has the number of a commit, too, and brings nothing to a replica."""
+APPLIER, IO = "applier", "io"
+"""The threads of a replica: one applies what the other one fetched."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """How far a replica applied a master's commits, as it says itself.
+
+    commit   the last commit that it applied; None: it does not say
+    queued   commits that wait in its queue, whole; None: its queue was not collected
+    whole    all rows of its queue could be read
+    stopped  threads of it that stand still -> the last error
+    in_part  position -> what its queue holds in part of what it has not applied
+    waiting  what its queue holds whole of that
+    unmatched  nothing tells which of the collected logs is that of this master
+    """
+
+    server: str
+    master: str
+    source: str | None
+    commit: int | None
+    queued: tuple[int, ...] | None
+    stopped: Mapping[str, str | None] = field(default_factory=dict)
+    whole: bool = True
+    in_part: Mapping[str, Piece] = field(default_factory=dict)
+    waiting: Mapping[Key, Row] = field(default_factory=dict)
+    unmatched: bool = False
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What a replica has not applied of one origin.
+
+    count  how many commits that change something; first, last: of these
+    queued, to_fetch  of them, those in its queue and those that it will ask for, before the first that its queue lacks
+    unread  of these before, those of which nothing tells whether its queue has them, for rows of it cannot be read
+    behind_gap  the others: the first that the queue lacks, whole or in part, and what follows it
+    """
+
+    count: int
+    first: Commit
+    last: Commit
+    queued: int
+    to_fetch: int
+    unread: int
+    behind_gap: int
+
+    def held(self, stopped: Mapping[str, str | None]) -> int:
+        """How many of those before a gap do not come as long as these threads stand still."""
+        if APPLIER in stopped:
+            return self.queued + self.to_fetch + self.unread
+        return self.to_fetch + self.unread if IO in stopped else 0
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What a replica has not applied of the log of its master, told by the numbers of commits.
+
+    waits  by origin
+    gaps   the first of the commits that are not in its queue, although later ones are: it will not ask for them again
+    lacks  how many such there are
+    parts  the first of those of which its queue holds a part; in_part: how many such there are
+    seen   the highest commit that it applied or has in its queue: it asks for what is above that
+    unlike  the first of those that its queue holds with another content than the log; other: how many such there are
+    purged  numbers of commits that it neither applied nor has in its queue, below the first of the log: the first, the last, how
+            many; None: there is none, or the log lost records
+    """
+
+    applied: Applied
+    waits: dict[str, Waits]
+    gaps: list[tuple[Commit, str]]
+    lacks: int
+    parts: list[tuple[Commit, str]]
+    in_part: int
+    seen: int
+    unlike: list[tuple[Commit, str]]
+    other: int
+    purged: tuple[int, int, int] | None
+
+    def brings(self, origin: str) -> bool:
+        """True if something of what it waits for comes: it stands before a gap, or the replica will ask its master for it."""
+        waits = self.waits[origin]
+        return waits.behind_gap < waits.count or waits.last[0] > self.seen
+
+
+def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> list[Applied]:
+    """What the replicas of the snapshot say of themselves, for each of their masters."""
+    label = shown.snapshot
+    every = case.arrow("appliers")
+    every = every.filter(pc.equal(every["snapshot"], label))
+    queued = pc.fill_null(pc.equal(every["part"], QUEUED), False)
+    rows = every.filter(pc.invert(queued)).to_pylist()
+    places = [every.filter(queued)[name].to_pylist() for name in ("file", "offset", "master")]
+    masters = {(file, offset): master for file, offset, master in zip(*places, strict=True)}
+    queues = queues_of(case, label, masters)
+    cut = {
+        one.server
+        for one in case.inputs
+        if one.kind and one.snapshot == label and one.rejected and not format_with(one.kind).is_log
+    }
+    found = []
+    for server, master in sorted({(row["server"], row["master"]) for row in rows}):
+        mine = [row for row in rows if (row["server"], row["master"]) == (server, master)]
+        commits = [row["commit"] for row in mine if row["commit"] is not None]
+        stopped = {row["part"]: row["error"] for row in mine if (row["status"] or "").upper() == "STOPPED"}
+        alone = {row["master"] for row in rows if row["server"] == server} == {master}
+        of_server = queues.get(server)
+        held = None if of_server is None else _of_master(of_server, master, alone)
+        source, candidates = _master(logs, server, held, alone)
+        commit = max(commits, default=None)
+        waits = None if held is None else held.commits(commit)
+        left = _not_applied(held.parts if held else {}, commit, logs[source] if source else None)
+        whole = {
+            key: row for key, row in (held.whole if held else {}).items() if commit is None or row["commit"] > commit
+        }
+        unmatched = source is None and candidates
+        found.append(Applied(server, master, source, commit, waits, stopped, server not in cut, left, whole, unmatched))
+    return found
+
+
+def _of_master(queues: Mapping[str | None, Queue], master: str, alone: bool) -> Queue:
+    """What a queue holds of one master: of a replica of one master alone all of it, whatever its rows name."""
+    return together([*queues.values()]) if alone else queues.get(master, Queue())
+
+
+def _not_applied(parts: Mapping[tuple[str, str], Piece], commit: int | None, log: StreamLog | None) -> dict[str, Piece]:
+    """What a queue holds in part, without what is left in it of transactions that were applied before."""
+    found: dict[str, Piece] = {}
+    for origin in sorted({origin for origin, _ in parts}):
+        mine = {position: piece for (of, position), piece in parts.items() if of == origin}
+        logged = log.rows_of(origin, sorted(mine)) if log else {}
+        for position, piece in mine.items():
+            of_log = logged.get(position, {}).get("commit")
+            at = piece.commit if of_log is None else of_log
+            if commit is None or at is None or at > commit:
+                found[position] = piece
+    return found
+
+
+def _master(logs: Mapping[str, StreamLog], server: str, queue: Queue | None, alone: bool) -> tuple[str | None, bool]:
+    """The server whose log numbers the commits of a master, and whether there are logs that may be it.
+
+    Of a replica of one master it is the one log that is there; of several masters, or logs, its queue has to show it.
+    """
+    numbering = [log for name, log in logs.items() if name != server and log.by_commit]
+    if alone and len(numbering) == 1:
+        return numbering[0].server, True
+    return (master_of(queue, numbering) if queue else None), bool(numbering)
+
+
+def behind_of(one: Applied, log: StreamLog, after: int, limit: int) -> Behind:
+    """What a replica has not applied behind a commit of its master's log."""
+    gaps: list[tuple[Commit, str]] = []
+    parts: list[tuple[Commit, str]] = []
+    queued, lacks, in_part = set(one.queued or ()), 0, 0
+    # It asks for what is above the highest commit that it has seen, whether it has all of that or not.
+    seen = max([after, *queued, *(piece.commit for piece in one.in_part.values() if piece.commit is not None)])
+    first_hole: int | None = None
+    waiting = [*_changing(log, one, after)]
+    for origin, commits in waiting:
+        for commit in commits if one.whole else ():
+            part = one.in_part.get(commit[1])
+            if commit[0] > seen or commit[0] in queued:  # of what was fetched last, more may still come
+                continue
+            if part:
+                parts.append((commit, origin))
+                in_part += 1
+            else:
+                gaps.append((commit, origin))
+                lacks += 1
+            first_hole = min(first_hole or commit[0], commit[0])
+        gaps, parts = sorted(gaps)[:limit], sorted(parts)[:limit]
+    waits: dict[str, Waits] = {}
+    for origin, commits in waiting:
+        before = [at for at, _ in commits if first_hole is None or at < first_hole]
+        there, asked = sum(at in queued for at in before), sum(at > seen for at in before) if one.whole else 0
+        counts = there, asked, len(before) - there - asked, len(commits) - len(before)
+        mine = Waits(len(commits), min(commits), max(commits), *counts)
+        waits[origin] = _together(waits[origin], mine) if origin in waits else mine
+    unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
+    purged = _purged(one, log, after)
+    return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged)
+
+
+def _purged(one: Applied, log: StreamLog, after: int) -> tuple[int, int, int] | None:
+    """Which numbers of commits a replica has not applied, and the log of its master begins behind.
+
+    applied up to 2, queue empty, log begins with 5      3 and 4
+    """
+    if log.first_commit is None or log.lost:
+        return None
+    below = [commit for commit in one.queued or () if after < commit < log.first_commit]
+    count = log.first_commit - 1 - after - len(below)
+    if count <= 0 or not one.whole:
+        return None
+    absent = sorted({*range(after + 1, after + 2 + len(below))} - {*below})[0]
+    last = log.first_commit - 1
+    while last in below:
+        last -= 1
+    return absent, last, count
+
+
+def _changing(log: StreamLog, one: Applied, after: int) -> Iterator[tuple[str, list[Commit]]]:
+    """Origin and commits behind a commit that change something, some at a time: of the log, and what only the queue has.
+
+    A log that was purged, or was read before its replica, lacks what the queue has of it.
+    """
+    there: set[int] = set()
+    for batch in log.after(after):
+        there.update(batch["commit"].to_pylist() if one.waiting else ())
+        batch = batch.filter(
+            pc.invert(pc.is_in(batch["outcome"].cast(pa.string()), pa.array(sorted(_CHANGES_NOTHING))))
+        )
+        for origin in pc.unique(batch["origin"]).to_pylist():
+            rows = batch.filter(pc.equal(batch["origin"], origin))
+            yield origin, list(zip(rows["commit"].to_pylist(), rows["position"].to_pylist(), strict=True))
+    alone: dict[str, list[Commit]] = {}
+    for (origin, position), row in one.waiting.items():
+        if row["commit"] > after and row["commit"] not in there and row["outcome"] not in _CHANGES_NOTHING:
+            alone.setdefault(origin, []).append((row["commit"], position))
+    yield from sorted(alone.items())
+
+
+def _together(one: Waits, other: Waits) -> Waits:
+    """Both as one."""
+    return Waits(
+        one.count + other.count,
+        min(one.first, other.first),
+        max(one.last, other.last),
+        one.queued + other.queued,
+        one.to_fetch + other.to_fetch,
+        one.unread + other.unread,
+        one.behind_gap + other.behind_gap,
+    )
+
+
+def lacking_said(piece: Piece) -> str:
+    """What a queue lacks of a transaction, in words."""
+    if piece.missing == TAIL or not piece.missing:
+        return "its end"
+    numbers = piece.missing.split()
+    return f"message{'' if len(numbers) == 1 else 's'} {', '.join(numbers)}"

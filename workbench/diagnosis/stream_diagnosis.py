@@ -1,0 +1,594 @@
+"""The diagnosis of a system that replicates a stream of transactions: what each log lacks of that of its source.
+
+Every server keeps its own log of what it has done, in the order of commits. Of each origin one log is the source, and all others
+are held against it; where nothing tells which, only what two logs have counts as committed there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from workbench.case.case import Case
+from workbench.diagnosis.stream_appliers import Applied, Behind, applied_of, behind_of
+from workbench.diagnosis.stream_contents import with_contents
+from workbench.diagnosis.stream_parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
+from workbench.diagnosis.stream_sources import StreamSource, source_of
+from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.engine.selective_read import rows_where
+from workbench.engine.stream_diff import Compared, compared
+from workbench.engine.streams import StreamLog
+from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
+from workbench.intake.inputs import Input
+from workbench.model import Problem
+from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
+from workbench.rules.send_session import NOTHING, SEND, SENT
+from workbench.rules.streams import (
+    ANYWHERE,
+    COPY_AHEAD,
+    NOTHING_SHARED,
+    UNRELATED,
+    WHY_UNKNOWN,
+    Difference,
+)
+from workbench.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = Mapping[str, Any]
+
+LOG, APPLIED = "log", "applied"
+"""The kinds of evidence that this rests on: what a server's log holds, and what a replica says that it applied."""
+
+CAME_IN_PART = {"incomplete": "TXN_INCOMPLETE", "unfinished": "TXN_UNFINISHED", "aborted": "TXN_ABORTED"}
+"""What a server has of a transaction that it lacks -> the code that tells how it was missed."""
+
+VOID = (ROLLED_BACK, ABORTED)
+
+LISTED = 10_000
+"""So many transactions of a kind are told one by one."""
+
+NO_SOURCE, OWN_ID, AHEAD, LOST_THERE = "no_source_named", "id_of_its_own", "ahead_of_source", "source_lost_records"
+ERRANT_SAYS = {
+    NO_SOURCE: "no other log has anything of it, and nothing tells which log is the source",
+    OWN_ID: "no other log has anything of its server id",
+    AHEAD: "the log of its source ends before it",
+    LOST_THERE: "no other log has it, and that of its source lost records where it would stand",
+}
+
+REFUSED = "refused"
+"""The decision of a pair that may exchange nothing."""
+
+LACKS, IN_PART = "log_lacks", "came_in_part"
+EVIDENT = {
+    LACKS: "its log goes on behind the transaction and does not hold it",
+    IN_PART: "its log holds the transaction in part: nothing partial may be applied",
+    "log_shows": "its log holds the transaction, whole",
+}
+
+
+class Streams:
+    """The logs of one snapshot, and each held against the source of its origins."""
+
+    def __init__(self, case: Case, shown: Topology, limit: int = LISTED) -> None:
+        self.case, self.shown, self.limit = case, shown, limit
+        self._between: dict[tuple[str, str, str, bool], Compared] = {}
+        self._contents: dict[tuple[str, str, str], ContentsOfTwo] = {}
+        self._lost: dict[tuple[str, str, str], Compared] = {}
+        self.logs = {one.server: self._log(one.server, one.log) for one in shown.replicas if one.log}
+        self.told = {one.origin: one.server for one in shown.replicas if one.origin} | case.sources
+
+    def _log(self, server: str, one: Input) -> StreamLog:
+        places = [part["path"] for part in self.case.parts("rejects", one)]
+        whole = [{"path": path} for path in places]
+        lost = set(rows_where(whole, ["offset"], pc.field("offset") >= 0)["offset"].to_pylist())
+        # A record that is cut at the end of its log is the next to come, and hides none before it.
+        end = one.facts.get("end_of_file", {})
+        lost -= {end.get("offset")} if end.get("state") == "truncated" else set()
+        # What a damaged message says of itself cannot be trusted: it may have been of another transaction than it says.
+        unread = rows_where(
+            self.case.parts("segments", one),
+            ["offset"],
+            pc.field("origin").is_null() | ~pc.field("sound"),
+        )["offset"].to_pylist()
+        log = StreamLog(server, one.file, self.case.parts("transactions", one), tuple(sorted({*lost, *unread})))
+        return replace(log, lost=(ANYWHERE,) * len(log.lost)) if log.lost and log.by_commit else log
+
+    @cached_property
+    def torn(self) -> frozenset[str]:
+        """The servers whose logs are cut in their last record: they may have been writing it."""
+        ends = {one.server: one.log.facts.get("end_of_file", {}) for one in self.shown.replicas if one.log}
+        return frozenset(server for server, end in ends.items() if end.get("state") == "truncated")
+
+    @cached_property
+    def origins(self) -> list[str]:
+        """Whose transactions the logs hold."""
+        return sorted({origin for log in self.logs.values() for origin in log.sums})
+
+    @cached_property
+    def sources(self) -> dict[str, StreamSource]:
+        """Origin -> the log that all others are held against."""
+        applying = {one.server for one in self.applied}
+        found = {origin: source_of(origin, self.logs, self.told, applying) for origin in self.origins}
+        return {origin: one for origin, one in found.items() if one}
+
+    def source_of(self, origin: str) -> str | None:
+        """The server of that log."""
+        return self.sources[origin].server if origin in self.sources else None
+
+    def source_for(self, server: str, origin: str) -> str | None:
+        """The server whose log that of a server is held against; None: it is the source, or no other log has the origin.
+
+        Where nobody knows the source, the log with most of an origin may lack something, too: it is held against the next one.
+        """
+        source = self.source_of(origin)
+        if source != server or not self.is_open(origin):
+            return source if source != server else None
+        others = {name: log.committed.get(origin, 0) for name, log in self.logs.items() if name != server}
+        return max(sorted(name for name in others if origin in self.logs[name].sums), key=others.__getitem__)
+
+    def is_open(self, origin: str) -> bool:
+        """True if nobody knows which of several logs is the source of an origin."""
+        return origin in self.sources and self.sources[origin].known_by is None
+
+    def assumes(self, origin: str) -> tuple[str, ...]:
+        """What is taken for granted of the source of an origin, as codes."""
+        return self.sources[origin].assumes if origin in self.sources else ()
+
+    @cached_property
+    def differences(self) -> dict[tuple[str, str], Compared]:
+        """(server, origin) -> what its log lacks of the source's."""
+        found = {
+            (name, origin): self.between(source, name, origin, self.is_open(origin))
+            for origin in self.origins
+            for name in self.logs
+            if (source := self.source_for(name, origin)) and not self._of_a_copy_alone(origin)
+        }
+        found |= {
+            key: behind_as_unknown(one, COPY_AHEAD, self.limit)
+            for key, one in found.items()
+            if one.first and self.may_be_past(*key)
+        }
+        found = {key: self._settled(key[0], self.source_for(*key), one) for key, one in found.items()}
+        # Two logs that are not alike are that once, however they are held against each other.
+        return {
+            key: one
+            for key, one in found.items()
+            if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first
+        }
+
+    def _settled(self, server: str, source: str | None, one: Compared) -> Compared:
+        """The same without what its log leaves open and a replica tells itself: where it stands in the log of its master."""
+        told = [each.commit for each in self.applied if (each.server, each.source) == (server, source)]
+        upto = max((commit for commit in told if commit is not None), default=None)
+        if upto is None or not one.difference.unknown:
+            return one
+        left = [entry for entry in one.difference.unknown if entry[1] <= upto and entry[2] != NOTHING_SHARED]
+        counts = one.counts.copy()
+        counts["unknown"] -= len(one.difference.unknown) - len(left)
+        return replace(one, difference=replace(one.difference, unknown=left), counts=counts)
+
+    def may_be_past(self, server: str, origin: str) -> bool:
+        """True if a copy goes on with what its source may have made: then it is past all that the source's log has before."""
+        ahead = {} if self.is_open(origin) else self._ahead(origin, [server])
+        if (server, origin) not in ahead:
+            return False
+        name = self.source_of(origin) or ""
+        source, last = self.logs[name], self.between(server, name, origin).last
+        until = source.sums[origin].until if origin in source.sums and not source.lost else None
+        ended = self.logs[server].rows_of(origin, [last])[last]["ended_at"] if last else None
+        # What ended before the last that the source's log has would be in that log, too.
+        return until is None or ended is None or bool(ended >= until)
+
+    def between(self, source: str, copy: str, origin: str, known_to_two: bool = False) -> Compared:
+        """What the log of one server lacks of that of another one; `known_to_two`: of what a second log has, too."""
+        key = source, copy, origin, known_to_two
+        if key not in self._between:
+            others = [log for name, log in self.logs.items() if name not in (source, copy)] if known_to_two else None
+            found = compared(self.logs[source], self.logs[copy], origin, self.limit, others)
+            found = by_messages(found, self.segmented(source), self.segmented(copy), origin, self.limit)
+            contents = self.contents(source, copy, origin)
+            self._between[key] = with_contents(found, contents, self.logs[source], origin, self.limit)
+        return self._between[key]
+
+    def contents(self, source: str, copy: str, origin: str) -> ContentsOfTwo:
+        """How the contents compare of what two logs committed, where messages of one have no numbers."""
+        key = source, copy, origin
+        if key not in self._contents:
+            self._contents[key] = contents_compared(self.logs[source], self.logs[copy], origin)
+        return self._contents[key]
+
+    def segmented(self, server: str) -> SegmentedLog:
+        """The log of a server with its messages."""
+        log = next(one.log for one in self.shown.replicas if one.server == server and one.log)
+        return SegmentedLog(self.logs[server], self.case.parts("segments", log))
+
+    @cached_property
+    def errant(self) -> dict[tuple[str, str], tuple[int, list[str]]]:
+        """(server, origin) -> how many transactions only its log has, and the first, where nothing tells whose they are.
+
+        Either nobody knows the source of their origin, and another log goes on behind each of them, or ends before it; or they
+        bear an id of their own, in a log that shares another id with a second log; or they follow the end of the source's log.
+        """
+        found: dict[tuple[str, str], tuple[int, list[str]]] = {}
+        for origin in self.origins:
+            having = self._having(origin)
+            if self._of_a_copy_alone(origin):
+                log = self.logs[having[0]]
+                found[log.server, origin] = log.committed[origin], log.first_commits(origin, self.limit)
+            if not self.is_open(origin):
+                found |= self._ahead(origin, having)
+                continue
+            for name in having:
+                told = [self.between(name, other, origin, True) for other in having if other != name]
+                most = max(told, key=lambda one: one.counts["alone"])
+                if most.counts["alone"]:
+                    found[name, origin] = most.counts["alone"], most.difference.alone
+        return found
+
+    @cached_property
+    def lost_at_source(self) -> dict[tuple[str, str], tuple[int, list[str]]]:
+        """(server, origin) -> how many its log alone has, and the first, where the log of a known source lost records."""
+        found: dict[tuple[str, str], tuple[int, list[str]]] = {}
+        for origin in self.origins:
+            source = self.source_of(origin) or ""
+            if self.is_open(origin) or not (source in self.logs and self.logs[source].lost):
+                continue
+            for name in set(self._having(origin)) - {source}:
+                back = self._in_lost(name, source, origin)
+                if count := back.said["lost_alone"]:
+                    found[name, origin] = count, back.lost_alone
+        return found
+
+    def alone(self) -> list[tuple[str, str, str, int, list[str]]]:
+        """Server, origin, why, how many and the first of what one log alone has, and nothing tells whether the others should."""
+        found = []
+        for (server, origin), (count, some) in self.errant.items():
+            ahead = self.source_of(origin) != server
+            why = NO_SOURCE if self.is_open(origin) else AHEAD if ahead else OWN_ID
+            found.append((server, origin, why, count, some))
+        found += [(*key, LOST_THERE, count, some) for key, (count, some) in self.lost_at_source.items()]
+        return sorted(found)
+
+    def _in_lost(self, name: str, source: str, origin: str) -> Compared:
+        """What a log has of the source's, and what it has where that lost records."""
+        key = name, source, origin
+        if key not in self._lost:
+            beside = [log for other, log in self.logs.items() if other not in (name, source)]
+            self._lost[key] = compared(self.logs[name], self.logs[source], origin, self.limit, None, beside)
+        return self._lost[key]
+
+    @cached_property
+    def holders(self) -> dict[str, dict[str, list[str]]]:
+        """Origin -> position -> the servers whose logs have it whole, of what some server lacks as far as it is listed."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for origin in self.origins:
+            lacked = {
+                lack.position
+                for (_, of), one in self.differences.items()
+                if of == origin
+                for lack in (*one.difference.inside, *one.difference.behind)
+            }
+            source = self.logs[self.source_of(origin) or ""]
+            there = source.rows_of(origin, sorted(lacked))
+            for name in sorted(self.logs):
+                is_whole = whole_beside(source, self.logs[name])
+                for position, row in self.logs[name].rows_of(origin, sorted(lacked)).items():
+                    if row["outcome"] == COMMITTED and is_whole(there.get(position), row):
+                        found.setdefault(origin, {}).setdefault(position, []).append(name)
+        return found
+
+    @cached_property
+    def applied(self) -> list[Applied]:
+        """What the replicas of the snapshot say of themselves, for each of their masters."""
+        return applied_of(self.case, self.shown, self.logs)
+
+    @cached_property
+    def behind(self) -> list[Behind]:
+        """What replicas have not applied, where they number commits as their master's log does."""
+        return [
+            behind_of(one, self.logs[one.source], max(one.commit, self._covered(one)), self.limit)
+            for one in self.applied
+            if one.source is not None and one.commit is not None
+        ]
+
+    def _covered(self, one: Applied) -> int:
+        """The last commit of its master that a replica's own log shows, where it keeps one; it may be younger than its tables."""
+        mine = (
+            both
+            for key, both in self.differences.items()
+            if key[0] == one.server and self.source_for(*key) == one.source
+        )
+        return max((both.shared.covers for both in mine if both.shared), default=-1)
+
+    def fetches(self, server: str, source: str) -> bool:
+        """True if a replica tells how far it applied the log of a server: that and its queue tell what it waits for."""
+        return any((one.applied.server, one.applied.source) == (server, source) for one in self.behind)
+
+    def _ahead(self, origin: str, having: Sequence[str]) -> dict[tuple[str, str], tuple[int, list[str]]]:
+        """The same of what follows the end of the log of a source that is known."""
+        source, found = self.source_of(origin) or "", {}
+        for name in having:
+            back = self.between(name, source, origin) if name != source else None
+            if back is None or back.shared is None:
+                continue
+            # Where the source lost its last records, they may have been among these: this server alone has them all the same.
+            lost = self._in_lost(name, source, origin) if self.logs[source].lost else Compared(back.difference)
+            if count := back.counts["behind"] + lost.said["lost_ahead"]:
+                first = [lack.position for lack in back.difference.behind] + lost.lost_ahead
+                found[name, origin] = count, first[: self.limit]
+        return found
+
+    def _having(self, origin: str) -> list[str]:
+        return [name for name, log in self.logs.items() if origin in log.sums]
+
+    def _of_a_copy_alone(self, origin: str) -> bool:
+        """True for an origin of one log alone, which has transactions of another origin as a second log does."""
+        having = self._having(origin)
+        if len(having) != 1 or origin in self.told or not self.logs[having[0]].committed.get(origin):
+            return False
+        mine = self.logs[having[0]].sums.keys() - {origin}
+        return any(mine & log.sums.keys() for name, log in self.logs.items() if name != having[0])
+
+    def rows_at(self, position: str) -> dict[str, dict[str, Any] | None]:
+        """Server -> the row of one transaction in its log; None: it has none."""
+        origin = self.shown.system.origin_of(position)
+        return {name: log.rows_of(origin, [position]).get(position) for name, log in self.logs.items()}
+
+    def having(self, position: str) -> list[str]:
+        """The servers whose logs hold a transaction whole."""
+        return [name for name, row in sorted(self.rows_at(position).items()) if row and row["outcome"] == COMMITTED]
+
+    def at_source(self, server: str, origin: str, position: str) -> str | None:
+        """What its source says of a transaction that a log has without an end; None: nothing that settles it."""
+        found = self.differences.get((server, origin))
+        told = found.difference.undecided.get(position) if found else None
+        # Where the source's log lost records, the end of what seems cut off may have been among them.
+        return None if told == ABORTED and self.logs[self.source_for(server, origin) or ""].lost else told
+
+    def odd(self, limit: int) -> list[dict[str, Any]]:
+        """The transactions that are no plain commits, and the biggest ones, of each log."""
+        return [self.transaction(name, row) for name, log in sorted(self.logs.items()) for row in log.odd(limit)]
+
+    @cached_property
+    def odd_ones(self) -> list[dict[str, Any]]:
+        """The same, as many as are told one by one."""
+        return self.odd(self.limit)
+
+    def transaction(self, server: str, row: Row) -> dict[str, Any]:
+        """One transaction of a log as a row of the output."""
+        why = row["why"]
+        return {
+            "server": server,
+            "origin": row["origin"],
+            "position": self.shown.system.show(row["position"]),
+            "life": row["life"],
+            "outcome": row["outcome"],
+            "why": why,
+            "says": SAYS.get(why or ""),
+            "ask": ASK.get(why or ""),
+            "query": self._query(row) if why in ASK else None,
+            "at_source": self.at_source(server, row["origin"], row["position"]),
+            "offset": row["offset"],
+            "last": row["last"],
+            "messages": row["messages"],
+            "repeated": row["repeated"],
+            "missing": row["missing"],
+            "bytes": row["bytes"],
+            "rows": None if row["rows"] is None else json.loads(row["rows"]),
+            "seen": row["seen"],
+            "kept": row["kept"],
+            "cancelled": row["seen"] - row["kept"] if row["outcome"] in ("committed", "rolled_back", "aborted") else 0,
+            "ragged": row["ragged"],
+            "ddl": row["ddl"],
+            "started_at": time_text(row["started_at"]),
+            "ended_at": time_text(row["ended_at"]),
+            "held": row.get("held"),
+        }
+
+    def _query(self, row: Row) -> str | None:
+        """What to ask the source of a transaction, to learn what became of it."""
+        settling = self.shown.system.settling
+        return settling(row["position"]) if settling else None
+
+
+def time_text(at: datetime | None) -> str | None:
+    """A time as it stands in the output."""
+    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def judged_by_stream(
+    case: Case, shown: Topology, limit: int, spark: SparkSession | None = None
+) -> tuple[list[dict[str, Any]], Verdicts]:
+    """The pairs of servers whose logs share an origin, and what each lacks."""
+    streams, found = Streams(case, shown, limit), Verdicts()
+    found.streams = streams
+    if spark is not None:
+        _check(spark, streams)
+    for (server, origin), both in sorted(streams.differences.items()):
+        _judge(streams, server, origin, both, limit, found)
+    _errant(streams, limit, found)
+    _waiting(streams, found)
+    found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
+    return list(_pairs(streams)), found
+
+
+def _check(spark: SparkSession, streams: Streams) -> None:
+    """Raise Problem unless Spark says the same of every two logs that are compared."""
+    from workbench.engine.spark_stream_diff import counted
+
+    for (server, origin), one in streams.differences.items():
+        source = streams.source_for(server, origin) or ""
+        others = [log for name, log in streams.logs.items() if name not in (server, source)]
+        told = counted(
+            spark, streams.logs[source], streams.logs[server], origin, others if streams.is_open(origin) else None
+        )
+        if told != one.said:
+            differ = ", ".join(sorted(word for word in told | one.said if told[word] != one.said[word]))
+            raise Problem(
+                f"two ways of comparing the logs of {server} and {source} disagree on {differ} of origin {origin}",
+                "evidence",
+                "the evidence is damaged: load the inputs into a new case",
+            )
+
+
+def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: int, found: Verdicts) -> None:
+    one = both.difference
+    show = streams.shown.system.show
+    source = streams.source_for(server, origin) or ""
+    about: dict[str, Any] = {"server": server, "suffix": None, "origin": origin}
+    lacked = one.inside[: max(0, limit - len(found.missing))]
+    rows = streams.logs[source].rows_of(origin, [lack.position for lack in lacked])
+    statements = streams.segmented(source).table_statements(origin, [at for at, row in rows.items() if row["ddl"]])
+    found.totals["missing"] += both.counts["inside"]
+    for lack in lacked:
+        rule = LACKS if lack.outcome is None else IN_PART
+        found.missing.append(
+            {
+                **about,
+                "position": show(lack.position),
+                **_did(rows.get(lack.position), statements.get(lack.position, ())),
+                "attribute": None,
+                "held_by": streams.holders.get(origin, {}).get(lack.position, []),
+                "evidence": [LOG],
+                "cause": CAME_IN_PART.get(lack.outcome or ""),
+                "rule": rule,
+                "says": EVIDENT[rule],
+            }
+        )
+    alone = () if streams.is_open(origin) else one.errant
+    found.totals["stranded"] += both.counts["errant"] if alone else 0
+    for position in alone[: max(0, limit - len(found.stranded))]:
+        about_it = {"position": show(position), "operation": None, "target": None, "attribute": None}
+        proof = {"held_by": [server], "evidence": [LOG], "cause": None, "rule": "errant"}
+        found.stranded.append({**about, **about_it, **proof, "says": f"it is in no log of {source}, its source"})
+    if both.first and both.last and not streams.fetches(server, source):
+        count = both.counts["behind"]  # the log of the source has all of them, whole
+        ends = {"first": show(both.first), "last": show(both.last)}
+        suppliers = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
+        found.pending.append({**about, "count": count, **ends, "available": count, "suppliers": suppliers})
+    for first, last, count, why in _stretches(one):
+        found.totals["unknown"] += 1
+        found.unknown.append(
+            {**about, "from": show(first), "to": show(last), "count": count, "why": why, "says": WHY_UNKNOWN[why]}
+        )
+
+
+def _having_all(streams: Streams, origin: str, both: Compared) -> list[str]:
+    """The servers whose logs have every listed transaction that is on its way to a copy."""
+    holders = streams.holders.get(origin, {})
+    waiting = [transaction.position for transaction in both.difference.behind]
+    return [name for name in streams.having(both.last or "") if all(name in holders.get(at, ()) for at in waiting)]
+
+
+def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
+    """What one log alone has, and nothing tells whether the others should."""
+    for server, origin, why, count, positions in streams.alone():
+        found.totals["errant"] += count
+        listed = positions[: max(0, limit - len(found.errant))]
+        rows = streams.logs[server].rows_of(origin, listed)
+        statements = streams.segmented(server).table_statements(origin, [at for at, row in rows.items() if row["ddl"]])
+        for position in listed:
+            found.errant.append(
+                {
+                    "server": server,
+                    "suffix": None,
+                    "origin": origin,
+                    "position": streams.shown.system.show(position),
+                    **_did(rows.get(position), statements.get(position, ())),
+                    "why": why,
+                    "says": ERRANT_SAYS[why],
+                }
+            )
+
+
+def _did(row: Row | None, statements: Sequence[TableStatement]) -> dict[str, Any]:
+    """What a transaction did to which tables and schemas, as its row of the evidence and its `statements` tell."""
+    counted = json.loads(row["rows"] or "{}") if row else {}
+    whole = (row["ddl"] or "").lower().split("+") if row and row["ddl"] else []
+    return {
+        "operation": "+".join([*sorted({name for of in counted.values() for name in of}), *dict.fromkeys(whole)])
+        or None,
+        "target": ", ".join(sorted({*counted, *(one.target for one in statements if one.target)})) or None,
+    }
+
+
+def _stretches(one: Difference) -> Iterator[tuple[str, str, int, str]]:
+    """What is unknown for one reason, side by side, as one stretch: first, last, how many, why."""
+    stretch: list[tuple[str, int, str]] = []
+    for entry in one.unknown:
+        if stretch and stretch[-1][2] != entry[2]:
+            yield stretch[0][0], stretch[-1][0], len(stretch), stretch[0][2]
+            stretch = []
+        stretch.append(entry)
+    if stretch:
+        yield stretch[0][0], stretch[-1][0], len(stretch), stretch[0][2]
+
+
+def _waiting(streams: Streams, found: Verdicts) -> None:
+    """What replicas that tell how far they applied still wait for."""
+    show = streams.shown.system.show
+    for one in streams.behind:
+        for origin, waits in sorted(one.waits.items()):
+            row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": waits.count}
+            row |= {"first": show(waits.first[1]), "last": show(waits.last[1]), "available": waits.count}
+            row |= {"queued": None if one.applied.queued is None else waits.queued, "to_fetch": waits.to_fetch}
+            row |= {"unread": waits.unread, "behind_gap": waits.behind_gap}
+            row |= {"purged": one.purged[2] if one.purged else 0}
+            row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
+            found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})
+
+
+def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
+    """What every log would send to every other one: what it holds behind the last transaction that both have."""
+    show, names = streams.shown.system.show, sorted(streams.logs)
+    for supplier in names:
+        for consumer in names:
+            if supplier == consumer:
+                continue
+            to_send: dict[str, dict[str, Any]] = {}
+            both: list[Compared] = []
+            anchors: list[tuple[int, str]] = []
+            for origin in sorted(streams.logs[supplier].sums.keys() & streams.logs[consumer].sums.keys()):
+                one = streams.between(supplier, consumer, origin)
+                both.append(one)
+                if one.shared and one.shared.last:
+                    anchors.append((one.shared.covers, one.shared.last))
+                if one.first and one.last:
+                    to_send[origin] = {"count": one.counts["behind"], "first": show(one.first), "last": show(one.last)}
+            anchor = max(anchors, default=(0, None))[1]
+            row: dict[str, Any] = {"supplier": supplier, "consumer": consumer, "suffix": None, "link": None}
+            row |= {"link_enabled": None, "rules": "stream", "would_contact": None, "unrelated": False, "others": {}}
+            row |= {
+                "decision": SEND if to_send else NOTHING,
+                "anchor": anchor and show(anchor),
+                "anchor_included": False,
+            }
+            row |= {"anchor_class": None, "anchor_class_assumed": False, "delivers": True}
+            row["reasons"] = [_reason(to_send, anchor)]
+            if both and all(one.difference.unrelated for one in both):
+                row |= {"decision": REFUSED, "unrelated": True}
+                row["reasons"] = [{"rule": UNRELATED, "says": WHY_UNKNOWN[UNRELATED], "values": {}}]
+            row["stop"] = {origin: one["last"] for origin, one in to_send.items()}
+            row["counts"] = {SENT: sum(one["count"] for one in to_send.values())} if to_send else {}
+            yield row | {"to_send": to_send}
+
+
+def _reason(to_send: Mapping[str, Any], anchor: str | None) -> dict[str, Any]:
+    if anchor is None:
+        return {"rule": "nothing_shared", "says": "the logs share no transaction", "values": {}}
+    if to_send:
+        return {"rule": "behind", "says": "transactions follow the last one that both have", "values": {}}
+    return {"rule": "at_the_end", "says": "nothing follows the last transaction that both have", "values": {}}
+
+
+def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:
+    """Server and row of the transactions that are big."""
+    return [(name, row) for name, log in sorted(streams.logs.items()) for row in log.big()]

@@ -1,0 +1,111 @@
+"""What earlier snapshots tell: what logs lacked, where no later dump shows the place, and how fast files are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from workbench.case.case import Case
+from workbench.diagnosis.tier_logs import NodeLogs
+from workbench.rules.physical_log import Form, Place
+from workbench.topology.tier_snapshot import TieredSnapshot, tiered_snapshot
+
+Span = tuple[Place, Place]
+
+
+@dataclass(frozen=True)
+class Hole:
+    """Records that the log of a node lacked.
+
+    snapshot    the last one that shows it
+    after, until  the records before and behind it; `first`, `last`: those that it lacked, as far as they are known
+    count       how many these are; None: nothing tells
+    """
+
+    server: str
+    snapshot: str
+    after: Place
+    until: Place
+    first: Place
+    last: Place
+    count: int | None
+
+
+def holes_before(
+    case: Case, seen: TieredSnapshot, form: Form, sources: Mapping[str, Sequence[str]], limit: int
+) -> list[Hole]:
+    """Those of all snapshots before this one. A later dump that reaches over the place speaks for itself."""
+    labels = list(case.snapshots)
+    shown: dict[str, list[Span]] = {}
+    _take(case, seen, shown)
+    found: list[Hole] = []
+    for label in reversed(labels[: labels.index(seen.label)]):
+        then = tiered_snapshot(case, label)
+        names = [
+            name for name in sorted(then.logged) if name in sources and not _covered(shown, name, then.logged[name])
+        ]
+        needed = {one for name in names for one in (name, *sources[name]) if one in then.logs}
+        if names:
+            logs = NodeLogs(
+                case, replace(then, logs={one: then.logs[one] for one in sorted(needed)}), form, sources, limit
+            )
+            told = [hole for name in names for hole in _holes(logs, name, label)]
+            # A hole that an even later snapshot shows, too, is told once.
+            known = {(hole.server, hole.after) for hole in found}
+            found += [
+                hole
+                for hole in told
+                if not _covered(shown, hole.server, (hole.after, hole.until)) and (hole.server, hole.after) not in known
+            ]
+        _take(case, then, shown)
+    return sorted(found, key=lambda hole: (hole.server, hole.after))
+
+
+def _take(case: Case, seen: TieredSnapshot, shown: dict[str, list[Span]]) -> None:
+    for name, inputs in seen.logs.items():
+        for one in inputs:
+            if parts := case.parts("records", one):
+                ends = [(tuple(part["first"]), tuple(part["last"])) for part in parts]
+                shown.setdefault(name, []).append((min(first for first, _ in ends), max(last for _, last in ends)))
+
+
+def _covered(shown: Mapping[str, Sequence[Span]], name: str, span: Span) -> bool:
+    return any(first <= span[0] and span[1] <= last for first, last in shown.get(name, ()))
+
+
+def _holes(logs: NodeLogs, name: str, label: str) -> Iterator[Hole]:
+    """What its own records prove, and what the log of its source shows besides. Rows that were not read prove nothing."""
+    if any(one.rejected for one in logs.inputs[name]) or logs.apart_above(name):
+        return
+    lacking = [tuple(row["position"]) for row in logs.lacking(name)]
+    for gap in logs.own_gaps(name):
+        inside = [place for place in lacking if gap.after < place < gap.next]
+        lacking = [place for place in lacking if place not in inside]
+        ends = (inside[0], inside[-1], len(inside)) if inside else (gap.expected, gap.next, None)
+        yield Hole(name, label, gap.after, gap.next, *ends)
+    if lacking:
+        yield Hole(name, label, lacking[0], lacking[-1], lacking[0], lacking[-1], len(lacking))
+
+
+def snapshot_before(case: Case, seen: TieredSnapshot) -> TieredSnapshot | None:
+    """The snapshot before this one; None: this is the first."""
+    labels = list(case.snapshots)
+    at = labels.index(seen.label)
+    return tiered_snapshot(case, labels[at - 1]) if at else None
+
+
+def deletion_speeds(
+    before: TieredSnapshot | None, seen: TieredSnapshot, clusters: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """Source database -> log files that its nodes deleted in a second, since the snapshot before; `clusters`: these nodes."""
+    if before is None or before.now is None or seen.now is None or seen.now <= before.now:
+        return {}
+    found: dict[str, float] = {}
+    for source, roots in clusters.items():
+        then, now = (
+            max((one for name in roots if (one := shot.first_file(name)) is not None), default=None)
+            for shot in (before, seen)
+        )
+        if then is not None and now is not None and now > then:
+            found[source] = (now - then) / (seen.now - before.now).total_seconds()
+    return found

@@ -1,0 +1,42 @@
+"""What findings take for granted where nothing tells which node of a fleet is the source: no registry, and no settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from workbench.diagnosis.tier_diagnosis import Tiers
+from workbench.model import Finding, step
+from workbench.rules.assumptions import FURTHEST_IS_SOURCE
+
+PARTED = "LOG_DIVERGED"
+_ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "PENDING_CHANGES", PARTED, "LOG_GAP", "REINIT_REQUIRED"})
+
+
+def what_would_tell(tiers: Tiers) -> str:
+    """What to collect so that it is known who follows whom: of tables that are there more reading tells no more."""
+    settings = "the settings of the nodes"
+    return (
+        settings if tiers.seen.lists_pulls and tiers.seen.lists_nodes else f"the tables of the registry, or {settings}"
+    )
+
+
+@dataclass(frozen=True)
+class OfItsOwn(Finding):
+    """What the files of a server alone prove: it stands whichever node is the source."""
+
+
+def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Finding]:
+    """The same findings; those that hold a log against one that is only taken for the source say so, and what to collect."""
+    for finding in findings:
+        own = isinstance(finding, OfItsOwn)
+        if tiers is None or tiers.source_is_known or own or finding.code not in _ON_THE_SOURCE:
+            yield finding
+            continue
+        first = step(
+            f"first collect {what_would_tell(tiers)}",
+            f"nothing tells who follows whom: {finding.origin} is taken for the source because no log goes further",
+        )
+        # Which of two logs is cut back, or copied over, waits until it is known whose is right; to read again does no harm.
+        steps = [one for one in finding.fix if finding.code != PARTED or (one["repair"] or "").startswith("read ")]
+        yield replace(finding, assumes=(*finding.assumes, FURTHEST_IS_SOURCE), fix=(first, *steps))

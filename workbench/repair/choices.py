@@ -1,0 +1,131 @@
+"""Where only a person can decide whose data is right: what each choice throws away, by content.
+
+No way is proven here, because positions are no proof: servers with data of different beginnings, or two that make changes as
+one origin. The plan takes no step in such a suffix. It says what each choice costs, and how it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.diagnosis.comparable_servers import comparable
+from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.precedence import DECIDED_BY_A_PERSON
+from workbench.engine.entries import SUMMED_HERE, Differing, differing
+from workbench.engine.parquet_read import Part
+from workbench.model import Finding, counted
+
+_NAMED, _READ = 3, 1000
+"""Entries that a sentence names, and how many are looked through for them."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whose data stays, whose goes, and what of the latter only they have; None: it was not collected."""
+
+    kept: tuple[str, ...]
+    filled: tuple[str, ...]
+    lost: Mapping[str, Differing | None]
+
+
+def choices(situation: Situation, findings: Sequence[Finding], suffix: str | None) -> list[str]:
+    """One sentence for each choice of the suffix; empty if nobody has to decide.
+
+    Where servers keep no log, what each holds is told by its entries: there the losses are counted and ways are proven.
+    """
+    if situation.topology.pulling:
+        return []
+    mine = [one for one in findings if one.suffix == suffix and one.root and one.code in DECIDED_BY_A_PERSON]
+    if not mine:
+        return []
+    empty = [one for one in mine if one.server and situation.has_no_entries(one.server, suffix)]
+    said = [f"{one.root}: {_steps(one)}" for one in empty]
+    if not (mine := [one for one in mine if one not in empty]):
+        return said
+    said += [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
+    to_know = (
+        "collect with --entries, and plan anew" if situation.topology.system.proving else "compare the rows before"
+    )
+    for choice in _choices(situation, suffix, mine):
+        said.append(_told(choice, situation.topology.system.refill, to_know))
+    return said
+
+
+def _steps(found: Finding) -> str:
+    return "; then ".join(f"{fix['repair']}; {fix['why']}" for fix in found.fix)
+
+
+def _choices(situation: Situation, suffix: str | None, findings: Sequence[Finding]) -> Iterator[Choice]:
+    groups = [
+        tuple(one.server for one in alike.replicas)
+        for alike in comparable(situation.topology)
+        if alike.suffix == suffix
+    ]
+    if len(groups) > 1:
+        for kept in groups:
+            if all(situation.has_no_entries(name, suffix) for name in kept):
+                continue  # there is nothing to keep
+            filled = tuple(name for group in groups if group is not kept for name in group)
+            yield Choice(kept, filled, {name: _only_there(situation, suffix, kept, name) for name in filled})
+        return
+    for one in findings:
+        users = [
+            each.server for each in situation.topology.replicas if (each.suffix, each.origin) == (suffix, one.origin)
+        ]
+        for name in users:
+            # Third servers hold what came to them first, of the one or of the other.
+            others = [
+                each.server for each in situation.topology.replicas if each.suffix == suffix and each.server != name
+            ]
+            lost = {other: _only_there(situation, suffix, (name,), other) for other in others}
+            lost = {other: found for other, found in lost.items() if other in users or found is None or found.total}
+            yield Choice((name,), tuple(lost), lost)
+
+
+def _only_there(situation: Situation, suffix: str | None, kept: Sequence[str], lost: str) -> Differing | None:
+    """In what a server that would be filled differs from one that would stay, but for what its links leave out."""
+    there = _states(situation, suffix, lost)
+    here = next((found for name in kept if (found := _states(situation, suffix, name))), [])
+    if not (there and here):
+        return None
+    without = situation.topology.proving.not_compared
+    for contents in situation.verdicts.contents:
+        if contents.suffix == suffix:
+            without |= contents.excluded.get(lost, frozenset())
+    if sum(part["rows"] for part in (*there, *here)) <= SUMMED_HERE:
+        return differing(there, here, limit=_READ, without=without)
+    from workbench.engine.session import spark_session
+
+    return differing(there, here, limit=_READ, spark=spark_session(), without=without)
+
+
+def _states(situation: Situation, suffix: str | None, server: str) -> list[Part]:
+    """The parts with the entries of a server in the last snapshot."""
+    return [
+        part
+        for one in situation.inputs
+        if one.server == server and one.suffix in (None, suffix)
+        for part in situation.case.parts("entry_states", one)
+    ]
+
+
+def _told(choice: Choice, refill: str, to_know: str) -> str:
+    losses = []
+    for name, lost in choice.lost.items():
+        if lost is None:
+            losses.append(f"what only {name} has is not known: {to_know}")
+        elif not lost.only_one + lost.unlike:
+            losses.append(f"{name} has nothing that {choice.kept[0]} does not have")
+        else:
+            goes = lost.only_one + lost.unlike
+            some = [row["target"] for row in lost.first if row["one"]][:_NAMED]
+            names = f" ({', '.join(some)}{', …' if goes > len(some) else ''})" if some else ""
+            what = []
+            if lost.only_one:
+                only = counted(lost.only_one, "entry", "entries")
+                what.append(f"{only} that {choice.kept[0]} does not have, or has as another one")
+            what += [f"its values of {counted(lost.unlike, 'entry', 'entries')}"] if lost.unlike else []
+            losses.append(f"{name} loses {' and '.join(what)}{names}")
+    kept, filled = ", ".join(choice.kept), ", ".join(choice.filled)
+    return f"to keep the data of {kept}, {refill} {filled} from {choice.kept[0]}: {'; '.join(losses)}"

@@ -1,0 +1,58 @@
+"""Suppliers that bring a server nothing of what they write after it was filled: no session of theirs finds where to begin.
+
+s4 cleaned origin 9 and names none; s9 makes changes as it, and its log begins behind its first one
+    s1 is filled from s4: its vector names no 9, so s9 would have to begin at its first change, and never does
+    s1 is filled from s9: its vector names 9, and the next change of s9 comes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from workbench.diagnosis.former_suppliers import origins_of
+from workbench.rules.repair_model import LogModel, Model
+from workbench.rules.vectors import last
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import Situation
+    from workbench.rules.vectors import Span
+    from workbench.topology.topology import Replica
+
+
+def unsent_by(situation: Situation, replica: Replica) -> set[str]:
+    """The origins of changes that a server alone has, made as another one, and that its own vector does not claim."""
+    stranded = situation.verdicts.stranded
+    mine = {row["origin"] for row in stranded if (row["server"], row["suffix"]) == (replica.server, replica.suffix)}
+    return mine - {replica.origin} if replica.claims else set()
+
+
+def without_unsent(situation: Situation, replica: Replica, seen: Mapping[str, Span]) -> dict[str, Span]:
+    """What sessions of a server offer of what it has seen.
+
+    c made 3 changes as origin 3 that no other server has, and was made a hub: its log has them, its vector ends before them
+    the vector of c does not name 3, as which it makes changes or made them before: no session of it sends anything of 3
+    """
+    unsent = unsent_by(situation, replica)
+    if (
+        replica.claims and not replica.empty
+    ):  # the log may be there, and not the claim: a former origin, or a cleaned one
+        unsent |= {*origins_of(situation, replica)} - replica.vector.keys()
+    sent = {origin: span for origin, span in seen.items() if origin not in unsent}
+    return sent | {origin: replica.vector[origin] for origin in unsent & replica.vector.keys()}
+
+
+def cut_off(model: Model | None, server: str) -> list[str]:
+    """The suppliers with a link that runs to a server whose vector does not name them, and that never gets their next change."""
+    if not isinstance(model, LogModel):
+        return []
+    twin = model.copy()
+    makers = sorted({link.supplier for link in twin.links if link.consumer == server and twin.ends(link)})
+    numbers: dict[str, int] = {}
+    for name in makers:
+        origin, named = twin.servers[name].origin, twin.servers[server].vector
+        if origin is not None and last(twin.servers[name].vector, origin) and not last(named, origin):
+            twin.write(name)
+            numbers[name] = len(twin.lots) - 1
+    twin.settle()
+    return [name for name, number in numbers.items() if number not in twin.servers[server].holds]

@@ -1,0 +1,183 @@
+"""What a plan tells of its model: which changes by server and origin, and what each server lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from workbench.diagnosis.detector_context import Situation
+from workbench.model import Finding, System, counted
+from workbench.repair.plan_types import Course, Draft
+from workbench.rules.repair_model import Lack, Lot, Model
+from workbench.topology.topology import Replica
+
+_ENTRIES = "entry_state"
+"""The kind of evidence that collected entries are."""
+
+TARGETS_SHOWN = 100
+"""Of what was restored, so many entries are compared afterwards, for each server and origin."""
+
+
+def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
+    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known.
+
+    Of those that the server has in this model and of those that it lacks there are rows of their own (`has`).
+    """
+    some: dict[tuple[str, str, bool], list[Lot]] = {}
+    for lack in lacks:
+        lot = model.lots[lack.lot]
+        some.setdefault((lack.server, lot.origin, lack.lot in model.servers[lack.server].holds), []).append(lot)
+    rows = []
+    for (server, origin, has), lots in sorted(some.items()):
+        lots.sort(key=lambda lot: lot.first)
+        about = {
+            "server": server,
+            "suffix": suffix,
+            "origin": origin,
+            "count": sum(lot.changes for lot in lots),
+            "has": has,
+        }
+        ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last)}
+        targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry and not lot.renames))[:TARGETS_SHOWN]
+        # An entry that is changed no more after it was made has to be there.
+        made = {lot.entry: lot.creates for lot in lots if lot.entry}
+        rows.append({**about, **ends, "targets": targets, "created": [target for target in targets if made[target]]})
+    return rows
+
+
+def newer_than_logs(situation: Situation, model: Model, suffix: str | None) -> set[Lack]:
+    """The lots that wait and are in no log, where none of them was lost: they were made after all logs had been read."""
+    coming = {(row["server"], row["origin"]) for row in _rows_of_newer(situation, suffix)}
+    logs = [one.log for one in model.servers.values() if one.log is not None]
+    return {
+        lack
+        for lack in (model.pending() if logs else ())
+        if (lack.server, model.lots[lack.lot].origin) in coming
+        and not any(log.holds(model.lots[lack.lot].last) for log in logs)
+    }
+
+
+def arriving(
+    situation: Situation, model: Model, running: Model, suffix: str | None, waits: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
+    """Which servers get how many changes over the links that run, as they do in `running`.
+
+    waits   for how many changes each server waits by the diagnosis that somebody would send: it knows more than the model
+    """
+    coming: dict[str, list[Lack]] = {}
+    for lack in model.pending() & running.held():
+        coming.setdefault(lack.server, []).append(lack)
+    newer = _newer(situation, running, suffix)
+    for name in sorted({*coming, *newer} & waits.keys()):
+        mine, (come, stay) = coming.get(name, []), newer.get(name, (0, 0))
+        whole = bool(mine) and len(mine) == sum(lack.server == name for lack in model.pending())
+        if count := waits[name] - stay if whole else model.changes(mine) + come:
+            yield name, count
+
+
+def _newer(situation: Situation, running: Model, suffix: str | None) -> dict[str, tuple[int, int]]:
+    """Server -> how many changes that no log can have yet come to it over the links of this model, and how many do not."""
+    system, found = situation.topology.system, dict[str, tuple[int, int]]()
+    replicas = {one.server: one for one in situation.topology.replicas if one.suffix == suffix}
+    for row in _rows_of_newer(situation, suffix):
+        server, feeding = row["server"], {row["server"]}
+        for _ in running.servers:
+            feeding |= {link.supplier for link in running.links if link.runs and link.consumer in feeding}
+        tops = (replicas[name].top(row["origin"]) for name in feeding - {server} if name in replicas)
+        come, stay = found.get(server, (0, 0))
+        count = row["count"] - row["available"]
+        newest = system.typed(row["last"])
+        comes = bool(newest) and max(tops, default="") >= str(newest)
+        found[server] = (come + count, stay) if comes else (come, stay + count)
+    return found
+
+
+def _rows_of_newer(situation: Situation, suffix: str | None) -> list[dict[str, Any]]:
+    """What waits of which no log has all: what is older than the logs and in none, the row would count as gone."""
+    return [
+        row
+        for row in situation.verdicts.pending
+        if row["suffix"] == suffix and row["available"] < row["count"] and (row["suppliers"] or row.get("through"))
+        if not any(row.get(what) for what in ("gone", "lost", "refused", "dropped_since"))
+    ]
+
+
+def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list[dict[str, Any]]:
+    """What each server lacks, in changes. `lost`: what no server had any more at the beginning; it is lacking all the same."""
+    thrown_away = model.gone().difference(lost)
+    lacking: dict[str, dict[str, list[Lack]]] = {name: {"missing": [], "pending": []} for name in sorted(model.servers)}
+    for what, some in (("missing", model.missing()), ("pending", model.pending())):
+        for lack in some:
+            if lack.lot in model.given and lack.lot not in thrown_away:
+                lacking[lack.server][what].append(lack)
+    return [
+        {"server": name, "suffix": suffix} | {what: model.changes(lacks) for what, lacks in mine.items()}
+        for name, mine in lacking.items()
+    ]
+
+
+def servers_told(
+    situation: Situation, findings: Sequence[Finding], replicas: Iterable[Replica]
+) -> list[dict[str, Any]]:
+    """The servers of a plan, a row of each: see `Plan.servers`."""
+    return [
+        {
+            "server": one.server,
+            "suffix": one.suffix,
+            "origin": one.origin,
+            "generation": one.generation,
+            "left_out": _need_not_have(situation, one.server, one.suffix),
+            "conflicts": _conflicts(findings, one.server, one.suffix) if _ENTRIES in one.evidence else None,
+            "vector": _claimed(one, situation.topology.system),
+        }
+        for one in replicas
+    ]
+
+
+def _claimed(replica: Replica, system: System) -> dict[str, str]:
+    """Origin -> the highest position that a server claims or shows; nothing of an origin of which its vector claims nothing:
+
+    that was cleaned from it, or its data went, and the log is of before.
+    """
+    seen = replica.seen()
+    known = {origin for origin, span in replica.vector.items() if span.max} if replica.vector else {*seen}
+    return {origin: system.show(span.max) for origin, span in sorted(seen.items()) if span.max and origin in known}
+
+
+def _conflicts(findings: Iterable[Finding], server: str, suffix: str | None) -> int:
+    """How many entries of a server had a mark of conflict when its entries were collected."""
+    rows = [
+        row
+        for one in findings
+        if (one.code, one.server) == ("CONFLICT_ENTRIES", server)
+        if one.severity != "info" and one.suffix in (None, suffix)
+        for row in one.evidence
+    ]
+    return sum(int(row.get("more", 1)) for row in rows)
+
+
+def _need_not_have(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """The attributes that no way to a server lets through; where no entries tell, whatever some link leaves out."""
+    for contents in situation.verdicts.contents:
+        if contents.suffix == suffix and server in contents.fractional.need_not:
+            return sorted(contents.fractional.need_not[server])
+    some = [row.get("excluded") or "" for (_, of, _), row in situation.statuses().items() if of == suffix]
+    return sorted({word for text in some for word in text.lower().split()})
+
+
+def why_chosen(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
+    """Why a way became part of the plan, in words."""
+    if draft.way in ways:
+        return "you asked for it, and it is proven"
+    lost = (
+        f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)"
+        if chosen.lost
+        else f"loses {'no change beside what it costs' if course.costs else 'none'}"
+    )
+    if not chosen.restored:
+        return (
+            f"it {lost}, and is the gentlest way that was proven"
+            if chosen.lost
+            else "it is the gentlest way that was proven"
+        )
+    return f"it restores {counted(chosen.restored)}, {lost}, and is the gentlest way that does"

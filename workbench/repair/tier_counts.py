@@ -1,0 +1,43 @@
+"""The table of a plan for nodes that pull a log in tiers: its model knows ends of logs, and the diagnosis counts records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.rules.repair_model import Model
+from workbench.rules.tier_repair_model import TierModel
+
+Lacking = dict[str, tuple[int, int]]
+"""Server -> what it misses and what it waits for, in records, as the diagnosis counts them."""
+
+
+def tiers_as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> Lacking:
+    """Put the numbers of the diagnosis into rows of what each server lacks, and give them: in tiers, if all are listed."""
+    counted: Lacking = {}
+    for row in rows if found.tiers is not None and not found.cut() else ():
+        name = row["server"]
+        missing = sum(one["server"] == name for one in found.missing)
+        pending = sum(one["count"] for one in found.pending if one["server"] == name)
+        counted[name] = row["missing"], row["pending"] = missing, pending
+    return counted
+
+
+def holes_filled(before: Model, after: Model, counted: Lacking) -> int:
+    """How many records nodes get that their logs lack inside, as the diagnosis counts them: the model knows the ends alone."""
+    if not isinstance(before, TierModel) or not isinstance(after, TierModel):
+        return 0
+    return sum(counted.get(name, (0, 0))[0] for name in before.spoilt - after.spoilt)
+
+
+def tiers_afterwards(row: dict[str, Any], counted: Lacking, done: Model) -> None:
+    """Count so what is lacking when all is done: a hole stays until the log is replaced; what was not brought waits.
+
+    A node that does not answer gets nothing by a plan; it waits as before, unless it was taken out of the tree.
+    """
+    if isinstance(done, TierModel) and row["server"] in counted:
+        missing, pending = counted[row["server"]]
+        row["missing"] = max(row["missing"], missing if row["server"] in done.spoilt else 0)
+        waits = done.is_silent(row["server"]) and not done.is_out(row["server"])
+        row["pending"] = pending if waits else min(row["pending"], pending)

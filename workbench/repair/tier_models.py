@@ -1,0 +1,45 @@
+"""The model of nodes that pull a physical log from each other, on which a repair is tried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from workbench.diagnosis.tier_diagnosis import Tiers
+from workbench.diagnosis.tier_rows import trees
+from workbench.rules.repair_model import Model
+from workbench.rules.tier_repair_model import tier_model
+from workbench.topology.topology import Row
+
+
+def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
+    """The trees of a case as a model; `pending`: how many changes wait at each node."""
+    system, rows = tiers.shown.system, trees(tiers)
+    waiting: Counter[str] = Counter()
+    for one in pending:
+        waiting[one["server"]] += one["count"]
+    for node in (node for row in rows for node in row["nodes"]):
+        span = tiers.logs.span(node["node"])
+        if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
+            node |= {"node_first": list(span[0]), "node_last": list(span[1])}
+        # What stands behind that record is no part of the source's log.
+        if anew := tiers.logs.cut_back(node["node"]) or tiers.logs.unjoined(node["node"]):
+            node["node_last"] = list(anew[0])
+    model = tier_model(
+        rows,
+        tiers.seen.registry,
+        tiers.told.rules,
+        system.order_key,
+        system.origin_of,
+        lambda key: system.halves(key)[0],
+        frozenset(source for source in tiers.sources if not tiers.told.local(source)),
+        tiers.told.sources,
+        tiers.logs.spoilt - tiers.logs.parted,
+        tiers.logs.parted,
+        waiting,
+        {name for name, standing in tiers.standstills.items() if standing.sure},
+    )
+    model.doubted = tiers.logs.at_odds.union(hole.server for hole in tiers.holes_before)
+    if not tiers.source_is_known:
+        model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either
+    return model

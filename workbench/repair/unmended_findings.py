@@ -1,0 +1,334 @@
+"""The findings that a plan leaves as they are: one line for each, so that nobody takes a finished plan for a healthy system.
+
+A finding counts as mended if a chosen way was taken for just that, if the way mends what the finding says of the same server
+or link (`Repairs.mends`), if a step switches on the link that it is about, or if all the changes that it names are restored.
+What needs no step, and what is left although a way was looked for, the plan says elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
+from workbench.diagnosis.failing_links import LINK_DISABLED, LINK_FAILING
+from workbench.diagnosis.left_in_logs import gone_with_the_data
+from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED
+from workbench.model import Finding, counted, ends, listed
+from workbench.repair.choices import DECIDED_BY_A_PERSON
+from workbench.repair.cut_off_suppliers import cut_off
+from workbench.repair.plan_types import DEAD, HIDDEN, IF_BEHIND, MISSED, PENDING, ROLLED_BACK, Course, Need, Step
+from workbench.repair.unlike_entries import ENTRIES_DIFFER
+from workbench.rules.link_failures import REFUSED
+from workbench.rules.repair_model import Model
+from workbench.topology.topology import Topology
+
+SEVERE = ("warning", "error")
+STRANDED, APPLY_RETRY_LOOP, CONFLICT_ENTRIES = "STRANDED_CHANGE", "APPLY_RETRY_LOOP", "CONFLICT_ENTRIES"
+WAITING_FOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
+"""Codes of findings that say why nothing arrives at a server."""
+ANCHORS = ("ANCHOR_MISSING", "ANCHOR_PURGED")
+SHARED_HOST = "BROKEN_VECTOR"
+CANNOT_SERVE = "CHANGELOG_RECREATED"
+"""Of weight because consumers of the server wait for what its changelog no longer has."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a plan does and says so far.
+
+    chosen    needs and the ways that were chosen for them
+    told      needs that are left, each with a sentence of its own
+    dropped   (suffix, origin) of changes that servers drop, where the plan has a sentence on that
+    restored  (server, position) of single changes that arrive
+    before    (server, suffix) -> what is missing and pending there now; `after`: when all is done
+    unlike    (server, suffix) -> how many of its entries still differ from those of others when all is done, and how many do now
+    own       (server, suffix) -> how many entries have values there that others do not show
+    models    suffix -> its servers when all is done
+    cured     codes of findings that are no longer true once all that their server waits for has arrived (`Repairs.cured`)
+    """
+
+    chosen: Sequence[tuple[Need, str]]
+    told: Collection[Need]
+    dropped: Collection[tuple[str | None, str]]
+    steps: Sequence[Step]
+    restored: Collection[tuple[str, str]]
+    before: Mapping[tuple[str, str | None], Mapping[str, Any]]
+    after: Mapping[tuple[str, str | None], Mapping[str, Any]]
+    mends: Mapping[str, Collection[str]]
+    unlike: Mapping[tuple[str, str | None], tuple[int, int]] = field(default_factory=dict)
+    own: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
+    models: Mapping[str | None, Model] = field(default_factory=dict)
+    cured: Collection[str] = ()
+
+
+def filled_by(steps: Iterable[Step]) -> set[str]:
+    """The servers that get all data of another one by these steps."""
+    effects = (effect for step in steps for effect in step.effects)
+    return {str(effect["server"]) for effect in effects if effect["do"] == "initialise"}
+
+
+def not_mended(
+    findings: Iterable[Finding], shown: Topology, taken: Taken, without_marks: Collection[tuple[str, str | None]] = ()
+) -> list[str]:
+    """One line for each finding of warning and above that stays, equal ones of several servers and links together.
+
+    without_marks  (server, suffix) of servers whose entries show no mark of conflict
+    """
+    lines: dict[tuple[str, str], list[str]] = {}
+    for one in findings:
+        if one.severity not in SEVERE or one.overruled_by or _told(one, taken) or _mended(one, shown, taken):
+            continue
+        if one.code == CONFLICT_ENTRIES and _marks_gone(one, taken, without_marks):
+            continue
+        where = one.link or one.server or (f"origin {one.origin}" if one.origin else "")
+        places = lines.setdefault((one.code, _reason(one, shown, taken)), [])
+        if where and where not in places:
+            places.append(where)
+    return [
+        f"{' '.join(filter(None, (code, ', '.join(places))))}: {reason}" for (code, reason), places in lines.items()
+    ]
+
+
+def why_left(need: Need, model: Model, courses: Sequence[Course], findings: Iterable[Finding]) -> str:
+    """Why a need is left for which ways were looked for; where there was none to try, what its findings say to do."""
+    if ask := next((one.unasked for one in courses if one.need == need.name and one.unasked), ""):
+        return ask
+    if need.lacks and {lack.lot for lack in need.lacks} <= model.saved:
+        return "a step saves these changes to a file; send what is still right to a supplier yourself"
+    count = model.changes(need.lacks)
+    lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
+    do = [] if any(one.need == need.name for one in courses) else _first_steps(need, findings)
+    return f"no proven way was found, {lacking}{f'; what to do: {listed(do)}' if do else ''}"
+
+
+def _first_steps(need: Need, findings: Iterable[Finding]) -> list[str]:
+    """What the findings that a need is about say to do first, each step once."""
+    repairs = (_first_repair(one) for one in findings if _same(need, one) and not one.overruled_by)
+    return list(dict.fromkeys(filter(None, repairs)))
+
+
+def _first_repair(one: Finding) -> str:
+    return next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
+
+
+def alone_said(shown: Topology, suffix: str | None) -> list[str]:
+    """That one server alone tells what it has seen, so that a plan without steps is no good news; empty: several do."""
+    telling = sorted({one.server for one in shown.replicas if one.suffix == suffix and one.tells})
+    if len(telling) != 1:
+        return []
+    of = f" of {suffix}" if suffix else ""
+    return [
+        f"only {telling[0]} tells what it has{of}: what no file of it names cannot be judged; collect from the others, too, if "
+        "there are any"
+    ]
+
+
+def unmarked(situation: Situation, findings: Iterable[Finding]) -> set[tuple[str, str | None]]:
+    """The servers, each with a suffix, whose entries were collected and show no mark of conflict."""
+    marked = {(one.server, one.suffix) for one in findings if one.code == CONFLICT_ENTRIES}
+    shown = {(server, contents.suffix) for contents in situation.verdicts.contents for server in contents.exports}
+    return {(server, suffix) for server, suffix in shown if not marked & {(server, suffix), (server, None)}}
+
+
+def _marks_gone(one: Finding, taken: Taken, without: Collection[tuple[str, str | None]]) -> bool:
+    """True if the entries of a server come from one without marks of conflict, when all steps are done in their order."""
+    clean = {server for server, suffix in without if one.suffix in (None, suffix)}
+    for step in taken.steps:
+        if one.suffix not in (None, step.suffix):
+            continue
+        for effect in step.effects:
+            if effect["do"] == "initialise":
+                came_clean = effect["source"] in clean
+                # A step that is left out where its server has all by then brings no mark away.
+                if came_clean and not step.details.get(IF_BEHIND):
+                    clean.add(str(effect["server"]))
+                elif not came_clean:
+                    clean.discard(str(effect["server"]))
+    return one.server in clean
+
+
+def to_be_made_again(situation: Situation, steps: Iterable[Step]) -> list[str]:
+    """What was lost with the data of servers that the steps fill: to fill them brings none of it."""
+    filled = {(step.server, step.suffix) for step in steps for effect in step.effects if effect["do"] == "initialise"}
+    lost = {key: gone_with_the_data(situation, *key) for key in sorted(filled, key=str)}
+    return [
+        f"{server} lost {counted(len(gone))} of its own, {ends(gone[0], gone[-1])}, that no other collected server has: to "
+        f"fill it brings none of them; make them again, if still right (its access log names operation and entry)"
+        for (server, _), gone in lost.items()
+        if gone
+    ]
+
+
+def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
+    do = _first_repair(one)
+    asked = [step for step in _all_saving(taken) if do.startswith("save ") and f"the changelog of {step.server}," in do]
+    saved = asked or (_saving(one, taken) if one.code == STRANDED else [])
+    if saved:
+        keys = ", ".join(step.key for step in saved)
+        return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
+    if keeping := _keeping(one, taken):
+        return f"{listed(keeping)} keep{'s' * (len(keeping) == 1)} it when all steps are done, until the next initialisation"
+    if _throws_away(one, taken):
+        return f"{one.server} is filled, which throws away what it alone shows in these entries: first save what of it is right"
+    if cut := _stays_cut_off(one, shown, taken):
+        return (
+            f"{cut} is filled from a server whose vector does not name the changes of {one.server}: no session over {one.link} "
+            f"can begin afterwards; initialise {cut} from {one.server}, or from a server whose vector names them, instead"
+        )
+    left, now = taken.unlike.get((one.server or "", one.suffix), (0, 0))
+    if one.code == ENTRIES_DIFFER and 0 < left < now:
+        rest = "1 of these entries still differs" if left == 1 else f"{left:,} of these entries still differ"
+        return f"{rest} when all steps are done; what to do: {do}"
+    arriving = sum((one.server, item) in taken.restored for item in one.items)
+    if one.code in (MISSED, HIDDEN) and arriving:
+        arrive = "arrives" if arriving == 1 else "arrive"
+        if arriving == len(one.items):
+            return f"the {counted(arriving)} that it names {arrive} by the steps; what else the server lacks then, the table says"
+        return f"{arriving:,} of the changes that it names {arrive} by the steps, the others do not"
+    return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
+
+
+def _saving(one: Finding, taken: Taken) -> list[Step]:
+    """The steps that write to a file what only the server of a finding holds."""
+    return [step for step in _all_saving(taken) if step.server == one.server]
+
+
+def _all_saving(taken: Taken) -> list[Step]:
+    return [step for step in taken.steps if any(effect["do"] == "save" for effect in step.effects)]
+
+
+def _throws_away(one: Finding, taken: Taken) -> bool:
+    """True if a step fills the server of a finding on entries, and it shows values of its own in some of them."""
+    about = one.code == ENTRIES_DIFFER and one.server in filled_by(taken.steps)
+    return about and taken.own.get((one.server or "", one.suffix), 0) > 0
+
+
+def _delivered(one: Finding, taken: Taken) -> bool:
+    """True if the others wait for what a server alone holds, which keeps its data, and lack nothing when all is done."""
+    others = {key for key in taken.after if key[0] != one.server and one.suffix in (None, key[1])}
+    waited = any(row["pending"] for key, row in taken.before.items() if key in others)
+    left = any(taken.after[key]["missing"] or taken.after[key]["pending"] for key in others)
+    filled = one.server in filled_by(taken.steps)
+    return bool(taken.chosen) and waited and not left and not filled and not _saving(one, taken)
+
+
+def _told(one: Finding, taken: Taken) -> bool:
+    """True if the plan has a sentence of its own about it."""
+    if one.code == CLEANED_ORIGIN_BACK:
+        return (one.suffix, one.origin) in taken.dropped
+    if one.code == LINK_FAILING or (one.code in DECIDED_BY_A_PERSON and one.root):
+        return True
+    return any(_same(need, one) for need in taken.told)
+
+
+def _same(need: Need, one: Finding) -> bool:
+    if need.code != one.code or one.suffix not in (None, need.suffix):
+        return False
+    if need.link is not None:
+        return need.link == one.link
+    return need.server == one.server if need.server is not None else need.origin == one.origin
+
+
+def _keeping(one: Finding, taken: Taken) -> list[str]:
+    """The servers that keep an origin although a step has it cleaned away."""
+    cleaning = (
+        step for step in taken.steps if one.suffix in (None, step.suffix) and one.origin == step.details.get("origin")
+    )
+    cleaned = one.code in (DEAD, SUPPLIER_NOT_COLLECTED)
+    return sorted({name for step in cleaning for name in step.details.get("kept", ())}) if cleaned else []
+
+
+def _stays_cut_off(one: Finding, shown: Topology, taken: Taken) -> str:
+    """The server that a step fills, and that gets nothing over the link of a finding on its record all the same; empty: none."""
+    if one.code not in ANCHORS:
+        return ""
+    links = (link for link in shown.links if (link.supplier, link.name) == (one.server, one.link))
+    filled = filled_by(taken.steps)
+    stays = (
+        link.consumer
+        for link in links
+        if link.consumer in filled
+        if one.suffix in (None, link.suffix)
+        if one.server in cut_off(taken.models.get(link.suffix), link.consumer or "")
+    )
+    return next(stays, None) or ""
+
+
+def _cleaned(one: Finding, taken: Taken) -> bool:
+    """True if steps take what a finding on a vector names out of it; of the replica IDs of one host one stays."""
+    stay: dict[str, set[str]] = {}
+    for row in one.evidence:
+        if not any(_cleans(step, row.get("origin"), one) for step in taken.steps):
+            stay.setdefault(row.get("host") or "", set()).add(str(row.get("origin")))
+    return bool(one.evidence) and not stay.get("") and all(len(origins) == 1 for origins in stay.values())
+
+
+def _cleans(step: Step, origin: Any, one: Finding) -> bool:
+    if step.details.get("origin") != origin or one.suffix not in (None, step.suffix):
+        return False
+    here = step.repair == "clean-here" and step.server == one.server
+    return here or (step.repair == "clean" and one.server not in step.details.get("behind", ()))
+
+
+def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
+    if _keeping(one, taken) or _throws_away(one, taken):
+        return False
+    links = [link for link in shown.links if (link.supplier, link.name) == (one.server, one.link)]
+    links = [link for link in links if one.suffix in (None, link.suffix)]
+    about: set[str | None] = {link.consumer for link in links if link.consumer} or {one.server}
+    for need, way in taken.chosen:
+        if one.suffix not in (None, need.suffix):
+            continue
+        alike = need.code == one.code != LINK_DISABLED and need.server in about
+        if one.code != ENTRIES_DIFFER and (_same(need, one) or alike):
+            return True
+        if one.code in taken.mends.get(way.split("-from-")[0], ()) and need.server in about:
+            return not _stays_cut_off(one, shown, taken)
+    if any(one.code in taken.mends.get(step.repair, ()) and step.server in about for step in taken.steps):
+        return not _stays_cut_off(one, shown, taken)
+    if one.code == ENTRIES_DIFFER:
+        return taken.unlike.get((one.server or "", one.suffix), (1, 1))[0] == 0
+    if one.code == SHARED_HOST and _cleaned(one, taken):
+        return True
+    if one.code == APPLY_RETRY_LOOP and one.server in filled_by(taken.steps):
+        to_it = [link for link in shown.links if link.consumer == one.server and one.suffix in (None, link.suffix)]
+        blocked = [link.failure for link in to_it if link.failure and link.blocked]
+        return all(failure.reason == REFUSED and failure.of_data for failure in blocked)
+    pairs = {(link.supplier, link.consumer) for link in links}
+    for step in taken.steps:
+        for effect in step.effects:
+            if (
+                effect["do"] == "run"
+                and (effect["supplier"], effect["consumer"]) in pairs
+                and one.code == LINK_DISABLED
+            ):
+                return True
+    if one.code == CANNOT_SERVE:
+        about = {
+            link.consumer for link in shown.links if link.supplier == one.server and one.suffix in (None, link.suffix)
+        }
+    rows = [(key, row) for key, row in taken.after.items() if key[0] in about and one.suffix in (None, key[1])]
+    level = bool(rows) and not any(row["missing"] or row["pending"] for _, row in rows)
+    if one.code in (MISSED, HIDDEN, PENDING, CANNOT_SERVE):
+        return level
+    mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
+    if one.code == ROLLED_BACK:
+        return level and any(before["missing"] or before["pending"] for _, before in mine)
+    if one.code in taken.cured:
+        # What is said of several nodes ends when what each of them waits for arrives.
+        named = {str(row["node"]) for row in one.evidence if row.get("node")}
+        rows += [(key, row) for key, row in taken.after.items() if key[0] in named - about]
+        mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
+        if any("more" in row for row in one.evidence):
+            return False
+    if one.code in {*WAITING_FOR, *taken.cured}:
+        # What waited there arrives, so a session begins again, whatever was missing there for good before.
+        hidden = any(after["missing"] > before["missing"] for after, before in mine)
+        waited = any(before["pending"] for _, before in mine)
+        return bool(taken.chosen) and waited and not hidden and not any(row["pending"] for _, row in rows)
+    if one.items and one.code == STRANDED:
+        return set(one.items) <= {item for _, item in taken.restored} or _delivered(one, taken)
+    return bool(one.items) and all((server, item) in taken.restored for server in about for item in one.items)

@@ -1,0 +1,355 @@
+"""Why agreements that are switched on do not run: the status of the last attempt, made precise by the errors logs.
+
+The status is the last word, for the first session that runs overwrites it; only a login that succeeds after a failed one may
+leave the old status, and stands in the log. Logs are read only where a status tells of a failure: a healthy mesh costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import first_few
+from workbench.rules.initialisations import ABORTED, Initialisation
+from workbench.rules.link_failures import (
+    ANCHOR_LOST,
+    BACKING_OFF,
+    BIND_REFUSED,
+    CONSUMER_READ_ONLY,
+    LAST_SESSION,
+    NO_SUCH_REPLICA,
+    REFUSED,
+    TLS,
+    TRANSIENT,
+    UNKNOWN,
+    UNREACHABLE,
+    WRONG_SUFFIX,
+    LinkFailure,
+    LinkKey,
+)
+from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
+from workbench.systems.ds389.rules.link_reasons import (
+    BROKEN,
+    CONSUMER_DOWN,
+    INACTIVE,
+    LOCKED,
+    NO_LISTENER,
+    NO_TLS,
+    NOT_PREPARED,
+    PLAIN_PORT,
+    REFUSED_SESSIONS,
+    SCHEMA_REFUSED,
+    TIMEOUT,
+    TOO_WEAK,
+    Cause,
+    as_said,
+    cause_of,
+    encrypted,
+)
+from workbench.systems.ds389.session_log.addresses import Addresses
+from workbench.systems.ds389.session_log.certificates import with_certificates
+from workbench.systems.ds389.session_log.closed_links import (
+    answers_another,
+    fails_still,
+    not_in_session,
+    started_again,
+    status_shown,
+)
+from workbench.systems.ds389.session_log.failing_agreements import FATAL, FailingAgreement, read_lines, stopped_for_good
+from workbench.systems.ds389.session_log.fillings_begun import fills_anew
+from workbench.systems.ds389.session_log.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, taken_for
+from workbench.systems.ds389.session_log.initialisations import filled_at, left_unfilled
+from workbench.systems.ds389.session_log.lines import session_logs
+from workbench.systems.ds389.session_log.link_fixes import DUPLICATE_ID, Agreement, fixes_of
+from workbench.systems.ds389.session_log.listening_ports import plain_port, why_not_reached
+from workbench.systems.ds389.session_log.lost_anchors import by_its_log
+from workbench.systems.ds389.session_log.read_only_suppliers import of_consumer, read_only_last, reads_only
+from workbench.systems.ds389.session_log.refusals import (
+    LOGIN_NOTES,
+    LOGIN_NOTES_SAY,
+    NOT_SAID,
+    READ_ONLY,
+    closed_with,
+    no_room,
+    of_data,
+    reason_for_53,
+    refused_by,
+    refused_no_more,
+    said_at,
+    too_large,
+)
+from workbench.systems.ds389.session_log.replicas_off import link_begins, not_reached, off_at, replicas_off, statuses_of
+
+if TYPE_CHECKING:
+    from workbench.case.case import Case
+    from workbench.topology.topology import Link, Replica, Topology
+
+Row = Mapping[str, Any]
+
+_LOOPS_FROM = 3
+"""Refusals of one change: a second one is how a session goes on that broke for another reason."""
+
+
+def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
+    """The links of the snapshot that are switched on and do not run, each with the reason."""
+    statuses = statuses_of(case, shown.snapshot)
+    found = _by_status(case, shown, statuses)
+    off = [one for one in replicas_off(case, shown, statuses) if one.in_force]
+    for link in shown.links:
+        key = link.supplier, link.suffix, link.name
+        told = found.get(key)
+        ends = [one for one in off if one.is_end_of(link, told)]
+        if ends and link.enabled is not False and not (told and not_reached(told) and not link_begins(link, ends)):
+            found[key] = off_at(ends, link, told)
+    return found | closed_with(shown.links, found)
+
+
+def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> dict[LinkKey, LinkFailure]:
+    """The links of which the status of their agreement, or the log of their supplier, says that they do not run."""
+    found: dict[LinkKey, LinkFailure] = {}
+    failing: dict[str, list[FailingAgreement]] = {}
+    places = Addresses(case, shown)
+    counts = ((one.server, one.facts.get("codes", {}).get("retry_later", 0)) for one in case.inputs)
+    retrying, begun = {server for server, count in counts if count >= _LOOPS_FROM}, set[LinkKey]()
+    for link in shown.links:
+        key = link.supplier, link.suffix, link.name
+        row = statuses.get(key, {})
+        if link.enabled is False:
+            continue
+        if told := not_in_session(case, shown, link, row):
+            found[key] = told
+        elif cause := cause_of(row.get("status"), row.get("transport")) or _to_itself(link, places):
+            failing.setdefault(link.supplier, []).append(FailingAgreement(link, row, cause))
+        elif link.consumer and link.supplier in retrying:
+            # Between two failures the status tells of the attempt that has just begun.
+            failing.setdefault(link.supplier, []).append(FailingAgreement(link, row, Cause(BACKING_OFF, 0, "", "")))
+            begun.add(key)
+    empty = left_unfilled(places, statuses) if failing else {}
+    stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(FATAL)}
+    if not failing and not stopped:
+        return found
+    logs = session_logs(case.until(shown.snapshot))
+    suffixes = Counter((link.supplier, link.name) for link in shown.links)
+    # Lines name no suffix: nobody knows which one has stopped of agreements of one name in two suffixes.
+    known = {name for name, count in suffixes.items() if count == 1}
+    for log in (log for log in logs if log.server in stopped):
+        # An agreement that was turned away at its first attempt stops, and its status goes on saying that it never tried.
+        quiet = [
+            (link, statuses.get((link.supplier, link.suffix, link.name), {}))
+            for link in shown.links
+            if link.supplier == log.server and link.enabled is not False
+            and (link.supplier, link.suffix, link.name) not in found
+            and all(one.link is not link for one in failing.get(log.server, ()))
+        ]  # fmt: skip
+        on = Counter(link.name for link in shown.links if link.supplier == log.server and link.enabled is not False)
+        failing.setdefault(log.server, []).extend(stopped_for_good(log, quiet, on))
+    for log in logs:
+        logins = {name: row.get("login") or "" for (server, _, name), row in statuses.items() if server == log.server}
+        read_lines(log, [one for one in failing.get(log.server, ()) if not one.counts], logins, known)
+    for one in read_only_last(shown, (one for mine in failing.values() for one in mine)):
+        key = one.link.supplier, one.link.suffix, one.link.name
+        # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
+        if not (one.healed and one.connecting):
+            unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
+            told = _told(case, shown, one, places, logs, unfilled, found, _usual_login(one.link, statuses))
+            if key not in begun or (
+                told.reason not in TRANSIENT and fails_still(case, shown, one.link, one.row, one.last)
+            ):
+                found[key] = told
+    return with_certificates(case, shown, statuses, found, logs)
+
+
+def _usual_login(link: Link, statuses: Mapping[LinkKey, Mapping[str, Any]]) -> str:
+    """The login of all other agreements of the suffix, if they have one, and this agreement has another; else empty."""
+    mine = (statuses.get((link.supplier, link.suffix, link.name), {}).get("login") or "").lower()
+    others = {
+        (row.get("login") or "").lower(): row.get("login") or ""
+        for (supplier, suffix, name), row in statuses.items()
+        if suffix == link.suffix and (supplier, name) != (link.supplier, link.name)
+    }
+    return "" if len(others) != 1 or not mine or mine in others else next(iter(others.values()))
+
+
+def _to_itself(link: Link, places: Addresses) -> Cause | None:
+    """A link to the address of its own supplier fails, whatever its status still says of sessions that it had elsewhere."""
+    return Cause(REFUSED, 0, "", "") if places.leads_back(link) else None
+
+
+def _since(one: FailingAgreement) -> tuple[datetime | None, str]:
+    """From when on it fails, and what tells so. After its last session it may have had nothing to send for long."""
+    if one.ended is None or (one.first and not one.shared and one.first > one.ended):
+        ended = f"; its last session ended at {one.ended:%Y-%m-%d %H:%M:%S}" if one.ended else ""
+        return one.first, f"its log first shows a failure{ended}"
+    return one.ended, LAST_SESSION
+
+
+def _told(
+    case: Case,
+    shown: Topology,
+    one: FailingAgreement,
+    places: Addresses,
+    logs: Iterable[Any],
+    unfilled: Initialisation | None,
+    failing: Container[LinkKey],
+    usual_login: str,
+) -> LinkFailure:
+    """The failure with all that the logs add to the status."""
+    link, cause, meant, plain = one.link, one.cause, None, None
+    consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
+    serves = bool(consumer and consumer.claims)
+    silent = places.silent_at(link.address) if link.consumer is None else None
+    down = bool(silent) or link.consumer in shown.down
+    hangs = any(reading.server == link.consumer and reading.down and reading.unanswered for reading in shown.readings)
+    itself = places.leads_back(link)
+    elsewhere = places.elsewhere(link, one.row.get("transport"))
+    there = places.listening(link) if link.consumer is None and not silent else None
+    if itself:
+        code = f" (code {cause.code})" if cause.code else ""
+        says = f"the agreement {link.name} leads to {link.supplier} itself{code}"
+        cause = Cause(REFUSED, cause.code, says, "leads to its own server")
+        meant = places.meant(link) if link.consumer != link.supplier else None
+    elif cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
+        says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
+        cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
+    elif cause.reason == BIND_REFUSED:
+        cause = as_said(cause, one.login_refused, one.row.get("login") or "its login")
+    elif (cause.reason == UNREACHABLE and cause.code in (-1, 81)) or (down and cause.short == BROKEN):
+        live = any(x.server == link.consumer for x in shown.readings)
+        plain = plain_port(case, shown.snapshot, link, link.consumer or there, one.row.get("transport"), logs)
+        who = silent or link.consumer if down else None
+        cause = why_not_reached(link, one.row, cause.code, one.network, who, live, elsewhere, plain)
+        waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
+        again = started_again(link, one.last, cause, logs) if waits else None
+        if again:
+            cause = again
+        elif not down and not there:
+            meant = places.meant(link)
+    elif cause.reason in TRANSIENT and link.consumer in shown.down:
+        last = f"; at the last attempt, {cause.says}" if cause.says else ""
+        says = f"{link.consumer} could not be read when servers were collected{last}"
+        cause = Cause(UNREACHABLE, cause.code, says, CONSUMER_DOWN)
+    elif cause.reason in TRANSIENT:
+        # A consumer that refuses a change is busy with the other suppliers that send it that change.
+        if refusing := _refusing(case, shown, one, consumer, logs):
+            cause = started_again(link, one.last, cause, logs) or refusing
+        if one.no_anchor and not consumer:  # of a known consumer the vectors and the changelog prove it
+            says = f"the session finds no record of its anchor in the changelog of {link.supplier} (its errors log says so)"
+            cause = replace(cause, reason=ANCHOR_LOST, says=says, short="anchor not in the changelog")
+    elif cause.reason == NO_SUCH_REPLICA:
+        others = sorted({x.suffix for x in shown.replicas if x.server == link.consumer and x.suffix and x.claims})
+        if others and link.suffix not in others:
+            says = f"{cause.says}: it has {', '.join(others)}"
+            cause = replace(cause, reason=WRONG_SUFFIX, says=says, short="wrong suffix")
+        elif serves := serves or answers_another(case, shown, link, one.last or one.row.get("started_at")):
+            says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
+            cause = replace(cause, says=says, short="not tried again since")
+    if hangs and cause.short == CONSUMER_DOWN:
+        cause = replace(cause, short="consumer gives no answer")
+    cause = by_its_log(cause, link, logs, shown.links)
+    if one.stopped and "stopped" not in cause.says:
+        says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
+        cause = replace(cause, reason=UNKNOWN if cause.reason in TRANSIENT else cause.reason, says=says)
+    supplier = next((x for x in shown.replicas if (x.server, x.suffix) == (link.supplier, link.suffix)), None)
+    mistaken = (
+        supplier
+        and consumer
+        and cause.code == DUPLICATE_ID
+        and not itself
+        and taken_for(case, shown, supplier, consumer)
+    )
+    was = once_of(case, shown, link) if mistaken else ""
+    if mistaken:
+        own = supplier.origin if supplier else None
+        short = AS_HUB if own is None else NOT_FIRST
+        cause = replace(cause, says=mistaken_says(link, cause.code, own, was), short=short)
+    elif cause.code == DUPLICATE_ID and not itself and supplier and consumer and supplier.origin != consumer.origin:
+        says = f"the consumer said that it has the supplier's replica ID (code {cause.code}), and its own entry shows another"
+        cause = replace(cause, code=0, says=f"{says} one; it was changed since, or the agreement led elsewhere then")
+    if no_log := reads_only(shown, link):
+        says = f"{link.supplier} is a read-only consumer now, and sends nothing (code {cause.code})"
+        cause = replace(cause, says=says, short="its supplier is a read-only consumer")
+    means = silent or there or (meant[0] if meant and meant[0] != link.consumer else None)
+    if meant and cause.reason == TLS:
+        meant = None  # the encrypted port is another one, so the address may be right
+        cause = replace(cause, says=cause.says + (f"; it probably means {means}" if means else ""))
+    elif meant:
+        who = f"; it probably means {means}: " if means else "; "
+        cause = replace(cause, says=f"{cause.says}{who}the other files name {meant[1]} as the address of {meant[0]}")
+    since, since_is = _since(one)
+    if one.guessed:
+        since = min(one.guessed, since or one.guessed)
+        says = f"{cause.says}; before that it refused the password (49), and wrong passwords lock a login"
+        cause = replace(cause, says=says)
+    agreement = Agreement(
+        link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
+        link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
+        cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
+        cause.code if cause.reason == REFUSED and one.refusals else None, one.full, bool(one.stopped), itself,
+        not encrypted(one.row.get("transport")), cause.short == TIMEOUT or hangs, no_log,
+        unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
+        cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
+        schema=cause.short == SCHEMA_REFUSED, replicates=bool(serves),
+        elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
+        mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was, unprepared=cause.short == NOT_PREPARED,
+        usual_login=usual_login, plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
+        refills=down and fills_anew(case, link, one.row, places, str(link.consumer or silent)),
+        **of_consumer(shown, link, failing),
+    )  # fmt: skip
+    return LinkFailure(
+        cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
+        itself=itself, of_data=one.of_data, to_all=bool(one.full) and cause.code > 0, quotes=one.said, refills=agreement.refills,
+        restarts=agreement.not_first,
+        evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))), fix=fixes_of(cause.reason, agreement),
+    )  # fmt: skip
+
+
+def _refusing(
+    case: Case, shown: Topology, one: FailingAgreement, consumer: Replica | None, logs: Iterable[Any]
+) -> Cause | None:
+    """What the consumer answers to the change with which each session begins, if it does so again and again."""
+    filled = filled_at(logs, consumer.server, consumer.suffix) if consumer and one.refusals else None
+    over = refused_no_more(case, shown, consumer, one.refusals, one.refused_at) if consumer and one.refusals else set()
+    refused = {
+        key: count
+        for key, count in one.refusals.items()
+        if key not in over and not (filled and (at := one.refused_at.get(key)) and at <= filled)
+    }
+    looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
+    if not looping:
+        return None
+    # A connection that ends has no result: what the consumer answered counts, if its log tells it as often.
+    own = refused_by(case, shown.snapshot, consumer.server, [csn for csn, _ in looping], one.ended) if consumer else {}
+    answered = {key: count for key, count in looping.items() if key[1] > 0}
+    if not answered:
+        answered = {key: len(moments) for key, moments in own.items() if len(moments) >= _LOOPS_FROM}
+        one.shared = bool(answered)  # these are the attempts of all its suppliers
+    looping = answered or looping
+    why, others = NOT_SAID, set[str]()
+    if all(error == REFUSES_ALL for _, error in looping):
+        unwilling = {csn for csn, error in refused if error == REFUSES_ALL}
+        why, others = reason_for_53(case, shown, consumer, unwilling, one.first)
+    if why == LOGIN_NOTES:
+        says = f"each session ends at a change that only notes failed logins, which the consumer refuses: {LOGIN_NOTES_SAY}"
+        return Cause(BACKING_OFF, REFUSES_ALL, says, "notes of failed logins refused")
+    csn, error = min((key for key in looping if key[0] in others), default=min(looping))
+    one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
+    if error < 0 and len(one.schema) >= _LOOPS_FROM:
+        answer = f"in every session the consumer refuses the schema of {one.link.supplier} ({one.schema[-1]})"
+        return Cause(REFUSED, error, f"{answer}, and the connection ends", SCHEMA_REFUSED)
+    if error < 0:
+        one.full = too_large(case, one.link.consumer or "", one.first)
+        says = f"the connection ends in every session at the change {csn}: {one.full or in_words(error)}"
+        return Cause(REFUSED, error, says, "message too large there" if one.full else "breaks off at one change")
+    what = f"the consumer refuses the change {csn} in every session with {in_words(error)}"
+    if why == READ_ONLY:
+        says = f"{what}, and took no change since, as a backend with nsslapd-readonly: on does"
+        return Cause(CONSUMER_READ_ONLY, error, says, "consumer read-only")
+    said = said_at(case, consumer.server, own.get((csn, error), ())) if consumer else ()
+    one.said, one.full = said, no_room(said)
+    if one.full:
+        return Cause(REFUSED, error, f"{what}: {one.full}", f"{one.full.removeprefix('its ')} there")
+    one.of_data = of_data(error, said)
+    return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")

@@ -1,0 +1,471 @@
+"""What one snapshot tells of nodes that pull a physical log from each other: the registry, the nodes' own answers, their files.
+
+The same table may have been collected twice, in two shapes: of each node the row counts that was reported last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from workbench.intake.inputs import Input
+from workbench.rules.tiers import Lsn, Node, Pull, Registry
+from workbench.systems import format_with
+
+if TYPE_CHECKING:
+    from workbench.case.case import Case
+
+Row = Mapping[str, Any]
+
+TUNABLE, METRIC, LINE = "tunable", "metric", "line"
+"""Kinds of settings."""
+
+CUT_BACK = "truncated"
+"""The code of the message that a node has cut the end of its log off."""
+PULLS_FROM, REGISTERED = frozenset({"attached", "replicating"}), "registered"
+"""Codes of messages that name the node that one pulls from, and, in the registry's own log, the database that a node follows."""
+_READ_WITHIN = timedelta(minutes=10)
+"""Files of nodes may be read that long after the registry."""
+
+WAITING = frozenset({"pending", "inactive"})
+"""States of nodes that have no source, in lower case."""
+
+
+@dataclass(frozen=True)
+class TieredSnapshot:
+    """What a snapshot tells of a registry and its nodes, each named `database@host`.
+
+    now        the clock of the registry when the collecting began; None: nothing tells it
+    nodes      the rows of the registry
+    pulls      who pulls from whom; `awaited`: rows of nodes that wait until their source connects
+    probes     what nodes answered when they were asked themselves
+    files      node -> number of each file of its log -> its size
+    settings   node -> kind -> name -> what it is set to, in the order of the file
+    lists_nodes  the table of nodes was collected; else that a node has no row in it nobody knows
+    lists_pulls  the table of who pulls from whom was collected; else nobody knows it
+    lost_pulls   rows of it could not be read
+    logs       node -> the files with records of its log; `logged`: the first and the last of these records
+    said_sources  node -> the database that it follows, by the logs of programs
+    full_names  server and file -> the node, where the name of the file shortens that of its host
+    cut_since   node -> where it cut its log back to after its last report, by its own log: that report is of another history
+    """
+
+    label: str
+    now: datetime | None = None
+    nodes: dict[str, Row] = field(default_factory=dict)
+    pulls: tuple[Pull, ...] = ()
+    awaited: tuple[Pull, ...] = ()
+    probes: dict[str, Row] = field(default_factory=dict)
+    files: dict[str, dict[int, int]] = field(default_factory=dict)
+    settings: dict[str, dict[str, dict[str, list[str | None]]]] = field(default_factory=dict)
+    logs: dict[str, list[Input]] = field(default_factory=dict)
+    logged: dict[str, tuple[Lsn, Lsn]] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
+    lists_nodes: bool = True
+    lists_pulls: bool = True
+    lost_pulls: bool = False
+    said_sources: Mapping[str, str] = field(default_factory=dict)
+    full_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    cut_since: Mapping[str, Lsn] = field(default_factory=dict)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Every node that something tells of."""
+        told = {*self.nodes, *self.probes, *self.files, *self.settings, *self.logs, *self.down}
+        # Rows of awaited connections may name a tier or a cluster in place of a host.
+        linked = {name for pull in self.pulls for name in (pull.name, pull.source)}
+        return sorted(name for name in told | linked if name.find("@") > 0)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The registry as the rules take it; ages by its own clock."""
+        nodes = tuple(self._node(name, row) for name, row in sorted(self.nodes.items()))
+        keeps = any(row["first_file"] is not None for row in self.nodes.values())
+        return Registry(nodes, self.pulls, self.awaited, keeps)
+
+    def _node(self, name: str, row: Row) -> Node:
+        database, _, host = name.partition("@")
+        file, offset = place_of(row["position"]) or (None, None)
+        return Node(database, host, file, offset, row["first_file"], self.age(name), row["state"])
+
+    def age(self, name: str) -> float | None:
+        """Seconds since the node last reported itself, by the registry's clock; None: it never did, or nothing tells the time."""
+        return None if name in self.ahead else self.since_report(name)
+
+    def since_report(self, name: str) -> float | None:
+        """The same, as the row has it: far below zero if that is of a time to come."""
+        at = self.nodes[name]["reported_at"] if name in self.nodes else None
+        return None if at is None or self.now is None else (self.now - at).total_seconds()
+
+    @cached_property
+    def ahead(self) -> frozenset[str]:
+        """The nodes whose reports are of a time that the registry's clock had not come to: how old they are nothing tells."""
+        least = -_READ_WITHIN.total_seconds()
+        return frozenset(name for name in self.nodes if (age := self.since_report(name)) is not None and age < least)
+
+    def answered(self, name: str) -> bool | None:
+        """Whether the node answered when it was asked; None: it was not asked."""
+        if name in self.down:
+            return False
+        return bool(self.probes[name]["answered"]) if name in self.probes else None
+
+    def knows_pulls_of(self, name: str) -> bool:
+        """Whether the table tells from whom a node pulls, or that it pulls from none: a row that was not read may be its own."""
+        return self.lists_pulls and (not self.lost_pulls or name in self._pulling)
+
+    @cached_property
+    def _pulling(self) -> frozenset[str]:
+        return frozenset(pull.name for pull in self.pulls)
+
+    def reported(self, name: str) -> Lsn | None:
+        """The last place that the node reported to the registry."""
+        return place_of(self.nodes[name]["position"]) if name in self.nodes else None
+
+    def probed(self, name: str, which: str = "last") -> Lsn | None:
+        """A place that the node told when it was asked: `first`, `last` or `commit`."""
+        return place_of(self.probes[name][which]) if name in self.probes else None
+
+    def outdated(self, name: str) -> bool:
+        """Whether a node, asked after its last report, was not as far as it had reported: it cut the end of its log off since."""
+        reported, probed = self.reported(name), self.probed(name)
+        if reported is None or probed is None or probed >= reported:
+            return False
+        asked, then = self.probes[name]["at"], self.nodes[name]["reported_at"]
+        return asked is not None and then is not None and bool(asked > then)
+
+    def last(self, name: str) -> Lsn | None:
+        """The newest place of a node's log: what it told itself, else what it reported; or its log, where that goes further."""
+        return self._lasts.get(name)
+
+    @cached_property
+    def _lasts(self) -> dict[str, Lsn | None]:
+        return {name: self._last(name) for name in self.names}
+
+    def _last(self, name: str) -> Lsn | None:
+        logged = self.logged[name][1] if name in self.logged else None
+        told = self.probed(name) or self.cut_since.get(name) or self.reported(name)
+        return max(filter(None, (told, logged)), default=None)
+
+    def first(self, name: str) -> Lsn | None:
+        """The oldest place of a node's log, as it told itself; else the oldest one that was collected."""
+        return self.probed(name, "first") or (self.logged[name][0] if name in self.logged else None)
+
+    def has_file(self, name: str, file: int) -> bool:
+        """Whether a node is known to have a file of its log. A collected log shows what is there, at least."""
+        first = self._shown_from.get(name)
+        return first is not None and first <= file
+
+    def knows_files(self, name: str) -> bool:
+        """Whether anything tells which files of its log a node has."""
+        return self._shown_from.get(name) is not None
+
+    @cached_property
+    def _shown_from(self) -> dict[str, int | None]:
+        logged = {name: self.logged[name][0][0] for name in self.logged}
+        told = {name: self.first_file(name) for name in self.names}
+        return {name: logged.get(name) if first is None else first for name, first in told.items()}
+
+    def first_file(self, name: str) -> int | None:
+        """The oldest file that a node still has: as it told itself, as its folder shows, else as it reported."""
+        told = self.probed(name, "first")
+        if told:
+            return told[0]
+        if name in self.files:
+            return min(self.files[name])
+        found: int | None = self.nodes[name]["first_file"] if name in self.nodes else None
+        return found
+
+    def tunable(self, name: str, setting: str) -> str | None:
+        """What a node says that a tunable is set to now."""
+        return self._set(name, TUNABLE, setting)
+
+    def metric(self, name: str, setting: str) -> str | None:
+        """What a node counts."""
+        return self._set(name, METRIC, setting)
+
+    def line(self, name: str, setting: str) -> str | None:
+        """What stands in a node's configuration file; of several such lines the last."""
+        return self._set(name, LINE, setting)
+
+    def _set(self, name: str, kind: str, setting: str) -> str | None:
+        return next(reversed(self.settings.get(name, {}).get(kind, {}).get(setting, ())), None)
+
+
+def place_of(key: str | None) -> Lsn | None:
+    """The place that an order key begins with; None of none."""
+    if not key:
+        return None
+    file, place, *_ = key.split(":", 2)
+    return int(file), int(place)
+
+
+def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
+    """What one snapshot of a case tells of its nodes."""
+
+    def rows(table: str) -> list[dict[str, Any]]:
+        return [row for row in case.arrow(table).to_pylist() if row["snapshot"] == label]
+
+    pulls, answers, held, set_to = (rows(table) for table in ("pulls", "probes", "log_files", "settings"))
+    nodes: dict[str, Row] = {}
+    for row in sorted(rows("nodes"), key=lambda row: (row["reported_at"] is not None, row["reported_at"], row["file"])):
+        nodes[row["server"]] = row
+    known = {*nodes, *(row["server"] for row in pulls), *(row["source"] for row in pulls)}
+    inputs = [one for one in case.inputs if one.snapshot == label]
+    of_files = {one.server for one in inputs}
+    listed = known | ({row["server"] for row in (*answers, *held, *set_to)} - of_files)
+    full_names = {(one.server, one.file): name for one in inputs if (name := _full_name(one, listed)) != one.server}
+    for row in (*answers, *held, *set_to):
+        row["server"] = full_names.get((row["server"], row["file"]), row["server"])
+    files: dict[str, dict[int, int]] = {}
+    for row in held:
+        files.setdefault(row["server"], {})[row["number"]] = row["bytes"]
+    settings: dict[str, dict[str, dict[str, list[str | None]]]] = {}
+    for row in set_to:
+        of = settings.setdefault(row["server"], {}).setdefault(row["kind"], {})
+        of.setdefault(row["name"], []).append(row["value"])
+    probes = _merged(answers, known)
+    logs: dict[str, list[Input]] = {}
+    logged: dict[str, tuple[Lsn, Lsn]] = {}
+    down = set()
+    for one in inputs:
+        name = full_names.get((one.server, one.file), one.server)
+        if parts := case.parts("records", one):
+            logs.setdefault(name, []).append(one)
+            ends = [(tuple(part["first"]), tuple(part["last"])) for part in parts]
+            ends += [logged[name]] if name in logged else []
+            logged[name] = min(first for first, _ in ends), max(last for _, last in ends)
+        if one.file.endswith(".DOWN"):
+            down.add(name)
+    clocks = sorted(row["at"] for row in rows("clocks"))
+    # Without the registry's clock its own newest row tells: no node reported itself in the future. A clock that most rows are
+    # ahead of was read some other time.
+    reported = [row["reported_at"] for row in nodes.values() if row["reported_at"]]
+    of_now = bool(clocks) and sum(at > clocks[-1] for at in reported) * 2 <= len(reported)
+    # Where the nodes were asked at the time of that clock, and the rows are far ahead of both, the rows are wrong.
+    asked = max((row["at"] for row in probes.values() if row["at"]), default=None)
+    of_now |= bool(clocks and reported and asked) and _of_another_time(clocks[-1], asked, max(reported))
+    now = clocks[0] if of_now else None
+    return TieredSnapshot(
+        label,
+        # Nodes may have been asked minutes later, by another clock: only where nothing else tells do these times count.
+        now or max(reported, default=None) or min((row["at"] for row in probes.values() if row["at"]), default=None),
+        nodes,
+        tuple(_pulls(row for row in pulls if not row["awaited"])),
+        tuple(_pulls(row for row in pulls if row["awaited"])),
+        probes,
+        files,
+        settings,
+        logs,
+        logged,
+        frozenset(down),
+        bool(nodes) or any(format_with(one.kind).tells_nodes and not one.rejected for one in inputs if one.kind),
+        any(not row["awaited"] for row in pulls)
+        or any(format_with(one.kind).tells_links for one in inputs if one.kind),
+        any(format_with(one.kind).tells_links and one.rejected for one in inputs if one.kind),
+        _said_sources(rows("messages"), full_names, {*known, *probes, *logs}),
+        full_names,
+        _cut_since(
+            rows("messages"),
+            nodes,
+            {*probes, *logs},
+            full_names,
+            max([*(clocks if of_now else ()), *(row["at"] for row in probes.values() if row["at"])], default=None),
+        ),
+    )
+
+
+def _of_another_time(clock: datetime, asked: datetime | None, newest: datetime) -> bool:
+    """Whether two clocks agree that the newest row is of a time to come."""
+    return asked is not None and abs(asked - clock) <= _READ_WITHIN and newest > max(asked, clock) + _READ_WITHIN
+
+
+def _said_sources(
+    messages: Iterable[Row], full_names: Mapping[tuple[str, str], str], names: Iterable[str]
+) -> dict[str, str]:
+    """Node -> the database that it follows, by the logs of programs.
+
+    The log of the registry names the source itself; that of a node the one that it pulled from last, which may follow another
+    one: it is the source if all other databases say that they pull.
+    """
+    registered: dict[str, str] = {}
+    pulls: dict[str, tuple[datetime, str]] = {}
+    for row in messages:
+        name, told = full_names.get((row["server"], row["file"]), row["server"]), dict(row["numbers"] or ())
+        if row["code"] == REGISTERED and told.get("source_database"):
+            registered[told["node"]] = told["source_database"]
+        if row["code"] in PULLS_FROM and row["link"] and row["at"] is not None:
+            pulls[name] = max(pulls.get(name, (row["at"], row["link"])), (row["at"], row["link"]))
+    said = {name: source.partition("@")[0] for name, (_, source) in pulls.items()}
+    databases = {name.partition("@")[0] for name in (*names, *said)} | set(said.values())
+    top = databases - {name.partition("@")[0] for name in said}
+    source = next(iter(top)) if len(top) == 1 and top <= set(said.values()) else None
+    return {**(dict.fromkeys(said, source) if source else {}), **registered}
+
+
+def _cut_since(
+    messages: Iterable[Row],
+    nodes: Mapping[str, Row],
+    told: Collection[str],
+    full_names: Mapping[tuple[str, str], str],
+    read_at: datetime | None,
+) -> dict[str, Lsn]:
+    """The nodes whose log says that they cut it back behind the place of their last report, and after that; `told` have told
+    since, or by their own log, how far they are.
+
+    A line from well after `read_at`, when registry and nodes were asked, has the time of another clock: it tells no order.
+    """
+    newest: dict[str, tuple[datetime, Lsn]] = {}
+    for row in messages:
+        place = place_of(row["position"]) if row["code"] == CUT_BACK else None
+        late = row["at"] is not None and read_at is not None and row["at"] > read_at + _READ_WITHIN
+        if place is not None and row["at"] is not None and not late:
+            name = full_names.get((row["server"], row["file"]), row["server"])
+            newest[name] = max(newest.get(name, (row["at"], place)), (row["at"], place))
+    found = {}
+    for name, (at, place) in newest.items():
+        node = nodes.get(name)
+        if name in told or node is None or node["reported_at"] is None or at <= node["reported_at"]:
+            continue
+        if place < (place_of(node["position"]) or place):
+            found[name] = place
+    return found
+
+
+def _full_name(one: Input, known: Iterable[str]) -> str:
+    """The node that a file is of: its name tells where the database ends, not where a host of several dotted parts does.
+
+    Of the known nodes that it may begin with, the longest: beside `r1` there may be an `r1.dc2`.
+    """
+    longer = [name for name in known if name.startswith(f"{one.server}.")]
+    file = one.file.rpartition("/")[2]
+    here = [name for name in longer if file.startswith(name.replace("@", ".", 1) + ".")]
+    if here:
+        return max(here, key=len)
+    return one.server if one.server in known or len(longer) != 1 else longer[0]
+
+
+def _pulls(rows: Iterable[Row]) -> Iterator[Pull]:
+    for pull in dict.fromkeys((row["server"], row["source"]) for row in rows):
+        ends = [name if "@" in name else f"{name}@" for name in pull]
+        yield Pull(*(part for name in ends for part in name.split("@", 1)))
+
+
+def _merged(rows: Iterable[Row], known: Iterable[str]) -> dict[str, Row]:
+    """What nodes answered, one row each: the answer of the node itself, with what its cluster says of it.
+
+    What a cluster lists are its hosts alone (`@src1`): such a row is of the one node of that host that is known.
+    """
+    of_host: dict[str, set[str]] = {}
+    rows = list(rows)
+    for name in (*known, *(row["server"] for row in rows if not row["server"].startswith("@"))):
+        of_host.setdefault(name.partition("@")[2], set()).add(name)
+    found: dict[str, dict[str, Any]] = {}
+    own = [not row["server"].startswith("@") for row in rows]
+    order = sorted(
+        zip(own, rows, strict=True), key=lambda one: (one[0], one[1]["at"] is not None, one[1]["at"], one[1]["file"])
+    )
+    for whole, row in order:
+        names = {row["server"]} if whole else of_host.get(row["server"][1:], set())
+        for name in names if len(names) == 1 else ():
+            mine = found.setdefault(name, {})
+            mine |= {key: value for key, value in row.items() if value is not None or key not in mine}
+            mine["server"] = name
+    return {**found}
+
+
+def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:
+    """The databases at the top: those that others follow, as they are told to or as the registry says, and that follow none.
+
+    Where nothing tells that, the one whose log goes furthest is taken for the source.
+    """
+    return known_sources(seen, told) or _furthest(seen)
+
+
+def known_sources(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:
+    """The same as far as anything tells who follows whom."""
+    following = {pull.database for pull in (*seen.pulls, *seen.awaited)} | {name.partition("@")[0] for name in told}
+    # A node that lost its source has no row of its own while it asks for another one, and those below it still have theirs.
+    states = {name: (row["state"] or "").lower() in WAITING for name, row in seen.nodes.items()}
+    waiting = {name.partition("@")[0] for name, waits in states.items() if waits}
+    waiting -= {name.partition("@")[0] for name, waits in states.items() if not waits}
+    known = {name.partition("@")[0] for name in seen.nodes}
+    pulled = {pull.source_database for pull in (*seen.pulls, *seen.awaited)}
+    followed = (pulled & known if known else pulled) - waiting | set(told.values())
+    # Where all follow each other in a circle, what they are told to follow is the source.
+    return sorted(followed - following) or sorted(set(told.values())) or _left_over(seen, following, waiting, pulled)
+
+
+def _left_over(
+    seen: TieredSnapshot, following: Collection[str], waiting: Collection[str], pulled: Collection[str]
+) -> list[str]:
+    """Where the whole registry was collected: the one database that is left where all others wait for a source or pull from one;
+    where none is left, those that others pull from, though their own rows say that they wait.
+    """
+    known = {name.partition("@")[0] for name in seen.nodes}
+    if not seen.lists_pulls or seen.lost_pulls:
+        return []
+    left = known - {*following, *waiting}
+    return sorted(left) if len(left) == 1 else [] if left else sorted({*pulled} - {*following})
+
+
+def _furthest(seen: TieredSnapshot) -> list[str]:
+    """Where nothing tells who follows whom: the database that is furthest. Of several, as in a fleet that is up to date, the one
+    whose log was read the most, then the one with the shortest name: copies are named after what they copy.
+    """
+    pulling = {pull.database for pull in seen.pulls}
+    far: dict[str, tuple[Lsn, int]] = {}
+    for name in [one for one in seen.names if one.partition("@")[0] not in pulling] or seen.names:
+        database = name.partition("@")[0]
+        read = sum(one.accepted for one in seen.logs.get(name, ()))
+        at, most = far.get(database, ((0, 0), 0))
+        far[database] = max(at, seen.last(name) or (0, 0)), max(most, read)
+    return [max(sorted(far, key=lambda one: (len(one), one)), key=far.__getitem__)] if far else []
+
+
+def furthest_node(seen: TieredSnapshot, names: Iterable[str]) -> str:
+    """Of some nodes the one that is furthest; of several the one whose log was read the most, then the first by name."""
+
+    def far(name: str) -> tuple[Lsn, int]:
+        return seen.last(name) or (0, 0), sum(one.accepted for one in seen.logs.get(name, ()))
+
+    return max(sorted(names), key=far)
+
+
+def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
+    """Each node that takes part -> the source database at the top of its tree.
+
+    That is the one that it hangs on, over others or not, else the one that it is told to follow, else the only one there is. A
+    node of the database that holds the registry takes no part.
+    """
+    above: dict[str, set[str]] = {}
+    for pull in (*seen.pulls, *seen.awaited):
+        above.setdefault(pull.name, set()).add(pull.source)
+    linked = {*above, *(name for names in above.values() for name in names)}
+    found: dict[str, str] = {}
+    hanging = {name: top for name in above if (top := _hangs_on(name, above, sources))}
+    for name in seen.names:
+        own = name.partition("@")[0]
+        takes_part = name in seen.nodes or name in linked or name in told or own in sources or name in seen.logs
+        source = own if own in sources else _hangs_on(name, above, sources) or told.get(name)
+        if source not in sources:
+            of_kin = {found_ for other, found_ in hanging.items() if other.partition("@")[0] == own}
+            source = next(iter(of_kin)) if len(of_kin) == 1 else sources[0] if len(sources) == 1 else None
+        if takes_part and source is not None:
+            found[name] = source
+    return found
+
+
+def _hangs_on(name: str, above: Mapping[str, set[str]], sources: Sequence[str]) -> str | None:
+    """The source database above a node; the nodes may be in a circle."""
+    waiting, been = [name], {name}
+    while waiting:
+        for other in sorted(above.get(waiting.pop(), ())):
+            if other.partition("@")[0] in sources:
+                return other.partition("@")[0]
+            if other not in been:
+                been.add(other)
+                waiting.append(other)
+    return None
