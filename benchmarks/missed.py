@@ -31,7 +31,7 @@ from workbench import Case, model
 from workbench.engine import partition_writer
 from workbench.engine.change_fingerprints import likeness
 from workbench.engine.digests import digest
-from workbench.engine.position_index import Known, Source, Span
+from workbench.engine.position_index import PositionIndex, Source, Span
 from workbench.systems.ds389 import SYSTEM
 
 ROOT = Path(__file__).parent.parent
@@ -52,7 +52,7 @@ def lost(kind: str, changes: int) -> dict[int, np.ndarray]:
     return {n: np.sort(np.random.default_rng(n).choice(inside, LOST, replace=False)) for n in range(1, SERVERS + 1)}
 
 
-def _known(case: Case) -> tuple[Known, dict[tuple[int, str], Span]]:
+def _known(case: Case) -> tuple[PositionIndex, dict[tuple[int, str], Span]]:
     """The logs, and what each of them shows of each origin."""
     names = sorted({origin for one in case.inputs for origin in one.facts["by_origin"]})
     numbers = {name: number for number, name in enumerate(names)}
@@ -61,7 +61,7 @@ def _known(case: Case) -> tuple[Known, dict[tuple[int, str], Span]]:
         for origin, shown in one.facts["by_origin"].items():
             first, last = SYSTEM.halves(shown["min"]), SYSTEM.halves(shown["max"])
             spans[number, origin] = Span((first[0], first[1] - 1), last)
-    return Known(SYSTEM, [Source(case.log(one), numbers) for one in case.inputs], names), spans
+    return PositionIndex(SYSTEM, [Source(case.log(one), numbers) for one in case.inputs], names), spans
 
 
 def _named(case: Case, found: dict[tuple[int, str], Any]) -> Found:
@@ -101,7 +101,7 @@ def by_diagnosis(case: Case) -> Callable[[], Found]:
     """The workbench, all that `diagnose` does once the case is open: what each lost change did, twins, causes, findings."""
     from workbench.diagnosis.case_diagnosis import logs_of, pair_matrix
     from workbench.diagnosis.causes import name_causes
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.detectors import detected
     from workbench.diagnosis.verdicts import verdicts
 
@@ -110,9 +110,9 @@ def by_diagnosis(case: Case) -> Callable[[], Found]:
         logs = logs_of(case, shown)
         pairs = pair_matrix(shown, logs)
         judged = verdicts(case, shown, logs, pairs, limit=IN_A_ROW)
-        situation = Situation(case, shown, pairs, judged)
-        name_causes(situation)
-        assert any(one.code == "MISSED_CHANGE" for one in detected(situation))
+        context = DetectorContext(case, shown, pairs, judged)
+        name_causes(context)
+        assert any(one.code == "MISSED_CHANGE" for one in detected(context))
         # Of a change that was made twice, by chance, it says that nobody can know whether it is missed.
         told = [(row["server"], row["position"]) for row in judged.missing]
         told += [(row["server"], row["from"]) for row in judged.unknown if row["why"] == "twin"]

@@ -30,7 +30,7 @@ from memory_servers import (
 
 from workbench.diagnosis.closed_ways import LinkedPairs
 from workbench.diagnosis.verdict_rows import Verdicts
-from workbench.repair.plan_types import DEAD, HIDDEN, Draft, Need, Plan, Step
+from workbench.repair.plan_types import DEAD, HIDDEN, Need, Plan, ProposedRepair, Step
 from workbench.rules.send_session import SEND
 from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
 from workbench.systems.ds389.repairs import data, filling
@@ -118,13 +118,13 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
         ],
     )
     verdicts = Verdicts(stranded=list(stranded))
-    situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
-    situation.linked, situation.unrecorded = LinkedPairs(()), {}
-    situation.replica = lambda server, suffix: None
-    situation.once = lambda tells: []
-    situation.rows = lambda *what, **where: iter(())  # nobody's entries were collected
+    context = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
+    context.linked, context.unrecorded = LinkedPairs(()), {}
+    context.replica = lambda server, suffix: None
+    context.once = lambda tells: []
+    context.rows = lambda *what, **where: iter(())  # nobody's entries were collected
     about = {"suffix": SUFFIX, "made_at": MADE_AT, "findings": (), "about": lambda *codes: []}
-    return SimpleNamespace(model=model, situation=situation, **about)
+    return SimpleNamespace(model=model, context=context, **about)
 
 
 def need(code: str, server: str | None = "s3", **more: Any) -> Need:
@@ -138,7 +138,7 @@ class OneLack:
     lot: int
 
 
-def draft_of(found: Iterable[Draft]) -> tuple[Step, ...]:
+def draft_of(found: Iterable[ProposedRepair]) -> tuple[Step, ...]:
     draft = next(iter(found))
     assert draft.steps and not draft.refused
     return draft.steps

@@ -45,7 +45,7 @@ def model_of(house: Any, world: World) -> tuple[Any, Grouped]:
         if everywhere and about.entry not in born:
             continue  # nothing can be wrong about these
         entry = about.entry if about.entry in born else None
-        lots.append(mending.Lot(origin_of(some[0]), some[0], some[-1], len(some), entry, about.creates))
+        lots.append(mending.ChangeGroup(origin_of(some[0]), some[0], some[-1], len(some), entry, about.creates))
         kept.append(some)
     ends = {end for one in world.servers.values() for span in one.vector.values() for end in (span.min, span.max)}
     servers = {}

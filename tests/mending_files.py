@@ -71,10 +71,10 @@ def case_of(folder: Path, world: World) -> Case:
     return case
 
 
-def model_from(house: Any, situation: Any, findings: Any) -> Any:
+def model_from(house: Any, context: Any, findings: Any) -> Any:
     """The model that is filled from what was found, with positions for new changes as the slow world makes them."""
     codes = {(one.code, one.server, one.link) for one in findings}
-    model = house.rehearsal.model_of(situation, SUFFIX, codes, REPAIRS.waiting)
+    model = house.rehearsal.model_of(context, SUFFIX, codes, REPAIRS.waiting)
     model.fresh, model.origin_of = fresh, origin_of
     return model
 

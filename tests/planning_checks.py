@@ -15,7 +15,7 @@ import planning_samples as made
 from planning_samples import Files
 
 from workbench import Case
-from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import context_of
 
 HERE = Path(__file__).parent / "incidents"
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -285,16 +285,16 @@ def loaded(source: str | Callable[[], Any]) -> Case:
 
 @cache
 def _found(folder: Path) -> Any:
-    return situation_of(Case.open(folder))
+    return context_of(Case.open(folder))
 
 
 @contextmanager
 def diagnosed_once(planning: Any) -> Iterator[None]:
     """What was found in a case is looked for once, and not for each plan that is made of it."""
-    before = planning.situation_of
-    planning.situation_of = lambda case: _found(case.folder)
+    before = planning.context_of
+    planning.context_of = lambda case: _found(case.folder)
     yield
-    planning.situation_of = before
+    planning.context_of = before
 
 
 @cache

@@ -118,9 +118,9 @@ def test_a_server_alone_has_what_no_log_has_and_not_what_its_own_log_has(gone: i
     rows = [{**waits, "available": 41 - gone, "gone": gone, "lost": lost}]
     other = SimpleNamespace(server="a", suffix=SUFFIX, vector={})
     shown = SimpleNamespace(replicas=[other, holder], system=SimpleNamespace(typed=lambda one: one))
-    situation: Any = SimpleNamespace(
+    context: Any = SimpleNamespace(
         verdicts=SimpleNamespace(pending=rows),
         topology=shown,
         replica=lambda server, _: {"a": other, "b": holder}[server],
     )
-    assert alone_without_log(situation, "b", SUFFIX) == alone
+    assert alone_without_log(context, "b", SUFFIX) == alone

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tier_models import sample_model, sample_view
 
 from workbench.model import Finding
-from workbench.repair.plan_types import Draft, Need
-from workbench.rules.repair_model import Lack, achieved
+from workbench.repair.plan_types import Need, ProposedRepair
+from workbench.rules.repair_model import MissingAt, achieved
 from workbench.rules.tier_repair_model import TierModel
 from workbench.rules.tiers import Pull
 from workbench.systems.comdb2 import sql
@@ -51,12 +51,12 @@ def needs(model: TierModel, *findings: Finding) -> dict[str | None, Need]:
     return found
 
 
-def drafts(model: TierModel, need: Need, *findings: Finding) -> dict[str, Draft]:
+def drafts(model: TierModel, need: Need, *findings: Finding) -> dict[str, ProposedRepair]:
     view = sample_view(model, *findings)
     return {draft.way: draft for repair in REPAIRS.ladder for draft in repair.propose(view, need)}
 
 
-def effects(draft: Draft) -> list:
+def effects(draft: ProposedRepair) -> list:
     return [effect for step in draft.steps for effect in step.effects]
 
 
@@ -124,7 +124,7 @@ def test_what_is_pulled_is_a_prefix_and_nobody_loses_by_pulling(nodes) -> None:
         span = server.vector["S"]
         assert server.holds == {number for number, lot in enumerate(model.lots) if lot.last <= (span.max or "")}
         if model.condition[name] == "healthy" and name != "S@s1" and model.file_of(span.max or "") >= 6:
-            assert Lack(name, len(model.lots) - 1) not in model.pending()
+            assert MissingAt(name, len(model.lots) - 1) not in model.pending()
 
 
 @settings(max_examples=200, deadline=None)

@@ -30,7 +30,7 @@ from workbench.repair.plan_model import Rehearsal
 from workbench.repair.plan_progress import JOURNAL, state_of
 from workbench.repair.plan_types import NAME, Plan, as_json, read_plan
 from workbench.repair.planner import models_of
-from workbench.repair.server_access import PASSWORD, REPLICATION_PASSWORD, Reach
+from workbench.repair.server_access import PASSWORD, REPLICATION_PASSWORD, ServerAccess
 
 URLS = [f"{name}=ldap://{name}.test:389" for name in ("s1", "s2", "s3", "c1")]
 SECRET = "correct horse battery"
@@ -364,7 +364,7 @@ def test_no_password_is_in_what_a_page_gets(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(site, "DirectorySite", place)
     (tmp_path / "password").write_text(f"{SECRET}\n")
     monkeypatch.setenv(REPLICATION_PASSWORD, BIND_PASSWORD)
-    servers = Reach(urls=URLS, bind_dn="cn=dm", password_file=tmp_path / "password")
+    servers = ServerAccess(urls=URLS, bind_dn="cn=dm", password_file=tmp_path / "password")
     panel = ConfirmPanel(repair.plan, tmp_path, servers)
     seen: list[str] = []
     panel.observe(lambda change: seen.append(json.dumps(change["new"], default=str)), "data")
@@ -385,14 +385,14 @@ def test_without_a_password_nothing_is_begun(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delenv(PASSWORD, raising=False)
     repair = REPAIRS["enable"]()
     (tmp_path / NAME).write_text(json.dumps(as_json(repair.plan)))
-    panel = ConfirmPanel(repair.plan, tmp_path, Reach(urls=URLS, bind_dn="cn=dm"))
+    panel = ConfirmPanel(repair.plan, tmp_path, ServerAccess(urls=URLS, bind_dn="cn=dm"))
     confirm(panel)
     assert panel.wait(20) and f"or {PASSWORD} in the environment" in panel.data["outcome"]
     assert panel.data["banner"]["text"] == NOTHING_WAS_CHANGED and not (tmp_path / JOURNAL).exists()
 
 
 def test_no_servers_named_is_a_rehearsal(tmp_path: Path) -> None:
-    panel = ConfirmPanel(kept(tmp_path, "write"), tmp_path, Reach())
+    panel = ConfirmPanel(kept(tmp_path, "write"), tmp_path, ServerAccess())
     assert panel.data["names"] == [] and panel.data["can"] == {"rehearse": True, "verify": False}
 
 
@@ -428,12 +428,12 @@ def test_a_long_journal_is_leafed_through(tmp_path: Path) -> None:
 @pytest.mark.parametrize("urls", [["s2=ldap://me:hidden@two"], ["ldap://me:hidden@two"], "ldap://me:hidden@two"])
 def test_an_address_with_a_password_is_refused_and_not_repeated(urls: Any) -> None:
     with pytest.raises(Problem, match="no user and no password") as told:
-        Reach(urls=urls)
+        ServerAccess(urls=urls)
     assert "hidden" not in str(told.value)
 
 
 def test_the_command_says_all_that_was_given(tmp_path: Path) -> None:
-    reach = Reach(["s1=one"], ["s2=ldap://two x"], "cn=a b", tmp_path / "p", "ca.pem", False, 7, 600, "r")
+    reach = ServerAccess(["s1=one"], ["s2=ldap://two x"], "cn=a b", tmp_path / "p", "ca.pem", False, 7, 600, "r")
     said = shlex.split(reach.command("resume", tmp_path, "--accept-progress"))
     given = [
         "--instance",

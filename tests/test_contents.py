@@ -11,12 +11,12 @@ import pytest
 from entry_contents import ATTRIBUTES, History, history
 
 from workbench import Case, diagnose
-from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.change_explanation import story
 from workbench.diagnosis.contents import _apart
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.engine.entries import unequal
-from workbench.rules.contents import ABSENT, DELETED, LIVE, Compared, Held, Lack, Unlike, compared
+from workbench.rules.contents import ABSENT, DELETED, LIVE, Compared, Held, MissingEffect, Unlike, compared
 from workbench.rules.verdicts import SAYS
 
 
@@ -46,7 +46,7 @@ def test_one_effect_taken_away_is_that_change_missing(seed: int) -> None:
         # The delete is undone: what the others deleted is there.
         assert victim.deleted
         gone, victim.status, victim.deleted = victim.deleted, LIVE, None
-        assert judged(made, held) == Compared((Lack(hurt, gone, ""),), ())
+        assert judged(made, held) == Compared((MissingEffect(hurt, gone, ""),), ())
         return
     filled = [name for name in ATTRIBUTES if victim.present.get(name)]
     if filled and chance.random() < 0.7:
@@ -54,13 +54,15 @@ def test_one_effect_taken_away_is_that_change_missing(seed: int) -> None:
         value, position = chance.choice(sorted(victim.present[attribute].items()))
         del victim.present[attribute][value]
         assert position
-        assert judged(made, held) == Compared((Lack(hurt, position, attribute),), ())
+        assert judged(made, held) == Compared((MissingEffect(hurt, position, attribute),), ())
         # With old changes, too: most servers still show the value.
-        assert judged(made, held, old=True).lacks == (Lack(hurt, position, attribute),)
+        assert judged(made, held, old=True).lacks == (MissingEffect(hurt, position, attribute),)
     elif victim.made():
         whole = victim.made()
         held[hurt] = Held()
-        assert judged(made, held) == Compared(tuple(sorted(Lack(hurt, position, "") for position in whole)), ())
+        assert judged(made, held) == Compared(
+            tuple(sorted(MissingEffect(hurt, position, "") for position in whole)), ()
+        )
 
 
 def shown(values: dict[str, str | None], **more: object) -> Held:
@@ -74,7 +76,9 @@ def test_one_value_under_one_position_is_decided_by_most_servers() -> None:
     """Who edits a value and keeps its position makes two values of one change: of two servers nobody can tell."""
     two = {"anna": shown({"a@x": "0010-1"}), "bert": shown({"edited": "0010-1"})}
     assert judged(ALL, two) == Compared((), (Unlike(("anna", "bert"), "mail"),))
-    assert judged(ALL, {**two, "carl": shown({"a@x": "0010-1"})}) == Compared((Lack("bert", "0010-1", "mail"),), ())
+    assert judged(ALL, {**two, "carl": shown({"a@x": "0010-1"})}) == Compared(
+        (MissingEffect("bert", "0010-1", "mail"),), ()
+    )
 
 
 def test_a_value_without_a_position_proves_that_it_is_there() -> None:
@@ -142,7 +146,7 @@ def test_a_secret_that_a_server_hashed_anew_by_itself_is_no_loss() -> None:
     anna = with_password("0010-1", "0010-1", "0010-1")
     assert judged(ALL, {"anna": anna, "bert": with_password("", None, "0010-1")}) == Compared((), ())
     lost = judged(ALL, {"anna": anna, "bert": with_password("", None, "0009-1")})
-    assert lost.lacks == (Lack("bert", "0010-1", "userPassword"),)
+    assert lost.lacks == (MissingEffect("bert", "0010-1", "userPassword"),)
     # What came later touched the secret no more than any other attribute: nobody can tell.
     later = {"anna": anna, "bert": with_password("", None, "0011-1")}
     assert judged(ALL, later) == Compared((), (Unlike(("anna", "bert"), "userPassword"),))
@@ -164,15 +168,15 @@ def test_a_later_position_explains_what_is_gone() -> None:
     behind = History([], {"anna": {"1": 10}, "bert": {"1": 12}})
     held = {"anna": shown({"a@x": "0010-1"}), "bert": shown({"b@x": "0012-1"}, cleared={"mail": "0012-1"})}
     assert judged(behind, held) == Compared((), ())
-    assert judged(ALL, held).lacks == (Lack("anna", "0012-1", "mail"),)
+    assert judged(ALL, held).lacks == (MissingEffect("anna", "0012-1", "mail"),)
 
 
 def test_an_old_absence_that_most_servers_agree_with_may_be_a_deletion() -> None:
     """Its traces are cleared away then. Where no more servers are without the entry than with it, it is a loss."""
     there = shown({"a@x": "0010-1"})
-    assert judged(ALL, {"anna": there, "bert": Held()}, old=True).lacks == (Lack("bert", "0010-1", ""),)
+    assert judged(ALL, {"anna": there, "bert": Held()}, old=True).lacks == (MissingEffect("bert", "0010-1", ""),)
     two = {"anna": there, "bert": Held(), "carl": Held()}
-    assert judged(ALL, two).lacks == (Lack("bert", "0010-1", ""), Lack("carl", "0010-1", ""))
+    assert judged(ALL, two).lacks == (MissingEffect("bert", "0010-1", ""), MissingEffect("carl", "0010-1", ""))
     assert judged(ALL, two, old=True) == Compared((), (Unlike(("anna", "bert", "carl"), ""),))
 
 
@@ -188,7 +192,7 @@ def test_an_entry_that_was_deleted_without_a_position_differs_there() -> None:
     there = {name: Held(LIVE, present={"cn": {"x": "0010-1"}}) for name in ("anna", "bert")}
     assert judged(ALL, there | {"carl": Held(status=DELETED)}) == Compared((), (Unlike(("carl",), ""),))
     known = judged(ALL, there | {"carl": Held(status=DELETED, deleted="0012-1")})
-    assert known == Compared((Lack("anna", "0012-1", ""), Lack("bert", "0012-1", "")), ())
+    assert known == Compared((MissingEffect("anna", "0012-1", ""), MissingEffect("bert", "0012-1", "")), ())
     revived = {name: Held(LIVE, present={"cn": {"x": "0010-1"}}, revived=True) for name in ("anna", "bert")}
     assert judged(ALL, revived | {"carl": Held(status=DELETED)}) == Compared((), ())
 
@@ -220,7 +224,7 @@ def test_the_class_that_comes_with_a_mark_of_conflict_is_no_change_that_others_l
     brought = plain | {"objectClass": {"person": made, "glue": moved}}
     marked = brought | {"nsds5ReplConflict": {"brought back": moved}}
     need_not = dict.fromkeys(("s1", "s2", "s3"), frozenset({"nsds5replconflict"}))
-    for values, lacks in ((marked, ()), (brought, (Lack("s3", moved, "objectClass"),))):
+    for values, lacks in ((marked, ()), (brought, (MissingEffect("s3", moved, "objectClass"),))):
         held = {"s1": Held(LIVE, present=values), "s2": Held(LIVE, present=values), "s3": Held(LIVE, present=plain)}
         told = compared(
             held, lambda *_: True, lambda *_: False, need_not, True, str, "nsds5replconflict", "objectclass"
@@ -267,7 +271,7 @@ def test_entries_edited_while_the_server_was_down(edited: Case) -> None:
     )
     assert "3 entries are missing there (uid=u12," in differ["summary"]
     assert "6 entries have other values (uid=u15,ou=people,dc=example,dc=com (telephoneNumber)" in differ["summary"]
-    contents = situation_of(edited)[0].verdicts.contents[0]
+    contents = context_of(edited)[0].verdicts.contents[0]
     by_name = {one.target.split(",")[0]: one.attribute for one in contents.unexplained() if one.servers == ("bert",)}
     assert by_name == {
         **{f"uid=u{number}": "" for number in (12, 13, 14)},
@@ -307,7 +311,7 @@ def test_without_entries_the_log_is_all_there_is(tmp_path: Path) -> None:
 
 
 def test_the_two_ways_of_summing_find_the_same(edited: Case, spark: Any) -> None:
-    contents = situation_of(edited)[0].verdicts.contents[0]
+    contents = context_of(edited)[0].verdicts.contents[0]
     parts = {server: export.parts for server, export in contents.exports.items()}
     for without in (frozenset[str](), contents.left_out["bert"]):
         here = unequal(parts, without, ["vucsn", "mdcsn"], 1000)

@@ -14,7 +14,7 @@ from mesh_samples import agreement, case_of, changelog, claims, csn, elements, p
 from workbench import Case
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.codes import all_codes
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.detectors import DETECTORS, detected
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import SEVERITIES, STAGES, Problem
@@ -236,15 +236,15 @@ def test_lines_that_a_server_wrote_without_text_are_no_reason_to_collect_again(
 # --- what a detector may look at
 
 
-def situation(case: Case) -> Situation:
-    return Situation(case, topology(case), [], Verdicts())
+def context(case: Case) -> DetectorContext:
+    return DetectorContext(case, topology(case), [], Verdicts())
 
 
 def test_rows_are_read_filtered_and_a_damaged_part_is_named(tmp_path: Path) -> None:
     import pyarrow.compute as pc
 
     case = case_of(tmp_path, equal_servers(), equal_servers())
-    seen = situation(case)
+    seen = context(case)
     where = pc.field("origin") == "2"
     asked: list[dict[str, Any]] = [{}, {"server": "s1"}, {"server": "s1", "snapshot": "2"}, {"server": "s9"}]
     counts = [sum(batch.num_rows for batch in seen.rows("changes", ["position"], where, **kwargs)) for kwargs in asked]
@@ -261,12 +261,12 @@ def test_detectors_run_in_the_order_of_the_stages(tmp_path: Path, monkeypatch: p
     ran: list[str] = []
 
     def asked(name: str) -> Any:
-        return lambda situation: ran.append(name) or ()
+        return lambda context: ran.append(name) or ()
 
     monkeypatch.setattr(
         "workbench.diagnosis.detectors.DETECTORS", {stage: (asked(stage),) for stage in reversed(STAGES)}
     )
-    list(detected(situation(case_of(tmp_path, equal_servers()))))
+    list(detected(context(case_of(tmp_path, equal_servers()))))
     assert ran == list(STAGES)
     theirs = [dict(one.detectors()) for one in systems()]
     assert all(set(stages) <= set(STAGES) for stages in (DETECTORS, *theirs))

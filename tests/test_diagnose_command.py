@@ -156,7 +156,7 @@ def test_the_rule_set_is_chosen_and_the_other_one_named(behind: Path) -> None:
 
 def test_findings_decide_the_exit_code(behind: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Finding] = []
-    system = replace(system_named("ds389"), detectors=lambda: {IDENTITY: (lambda situation: given,)})
+    system = replace(system_named("ds389"), detectors=lambda: {IDENTITY: (lambda context: given,)})
     monkeypatch.setattr("workbench.topology.topology.system_named", lambda name: system)
     assert run("diagnose", behind).exit_code == 0
     given += [Finding("B_CODE", "info", "harmless"), Finding("A_CODE", "warning", "two\nlines \x1b[31m", "s2")]

@@ -30,7 +30,7 @@ from workbench.repair.case_plan import keep, rehearse
 from workbench.repair.plan_executor import FAILED, FINISHED, Outcome, apply
 from workbench.repair.plan_types import Plan
 from workbench.repair.planner import plan
-from workbench.rules.repair_model import Lack, Link, Lot, Server, achieved
+from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Server, achieved
 from workbench.rules.stream_model import StreamModel
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Transaction
 from workbench.systems.drizzle.live import site as live
@@ -460,7 +460,7 @@ def test_a_stopped_applier_is_not_started_before_a_gap_is_filled(tmp_path: Path)
 
 
 def model(*holds: int, running: bool | None = None) -> StreamModel:
-    lots = [Lot("1", str(number), str(number)) for number in range(5)]
+    lots = [ChangeGroup("1", str(number), str(number)) for number in range(5)]
     servers = {"a": Server("a", "1", None, {}, None, set(range(5))), "b": Server("b", None, None, {}, None, set(holds))}
     links = [] if running is None else [Link("a", "b", running)]
     return StreamModel(
@@ -470,19 +470,19 @@ def model(*holds: int, running: bool | None = None) -> StreamModel:
 
 def test_what_is_before_the_last_one_never_comes_by_itself() -> None:
     one = model(0, running=True)  # the places that it lacks are 1, 2 before 3, and 4, 9 behind
-    assert one.missing() == {Lack("b", 1), Lack("b", 3)}
-    assert one.pending() == {Lack("b", 2), Lack("b", 4)}
+    assert one.missing() == {MissingAt("b", 1), MissingAt("b", 3)}
+    assert one.pending() == {MissingAt("b", 2), MissingAt("b", 4)}
     one.settle()
-    assert one.missing() == {Lack("b", 1), Lack("b", 3)} and not one.pending()
+    assert one.missing() == {MissingAt("b", 1), MissingAt("b", 3)} and not one.pending()
     assert not model(0).session(Link("a", "b", False))
 
 
 def test_what_came_in_part_and_was_passed_over_is_never_sent() -> None:
     fleet = model(0, 1, 2, 3, running=True)
     fleet.missed = frozenset({("b", 4)})
-    assert (fleet.missing(), fleet.pending()) == ({Lack("b", 4)}, set())
+    assert (fleet.missing(), fleet.pending()) == ({MissingAt("b", 4)}, set())
     fleet.settle()
-    assert fleet.missing() == {Lack("b", 4)}
+    assert fleet.missing() == {MissingAt("b", 4)}
     fleet.give("b", [4])
     assert not fleet.missing()
 

@@ -12,7 +12,7 @@ from entry_samples import answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case
-from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.diagnosis.change_explanation import story
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.engine.entries import differing
@@ -259,8 +259,8 @@ def test_entries_that_one_server_alone_has_are_not_said_to_differ_on_all(tmp_pat
     age = int(timedelta(days=8).total_seconds())
     files = mesh({"r1": (1, age), "r2": (5, 5)}, {"s1": [entry("uid=anna", 1)], "s2": [], "s3": []}, {})
     case = case_of(tmp_path, files)
-    situation, _ = situation_of(case)
-    assert [on_it_alone(situation, SUFFIX, name) for name in ("s1", "s2", "s3")] == [1, 0, 0]
+    context, _ = context_of(case)
+    assert [on_it_alone(context, SUFFIX, name) for name in ("s1", "s2", "s3")] == [1, 0, 0]
     (differ,) = (one for one in diagnose(case)["findings"] if one["code"] == "ENTRIES_DIFFER")
     assert differ["summary"].startswith("1 entry is on s1 only, ")
     assert "while it did not replicate" in differ["fix"][0]["repair"]
@@ -487,7 +487,7 @@ def test_a_link_to_nowhere_known_excuses_no_server_that_makes_changes(tmp_path: 
             about = case.folder / "case.yaml"
             about.write_text(about.read_text().replace("address: far:636", "address: far:636\n  consumer: s4"))
             case = Case.open(case.folder)
-        (contents,) = situation_of(case)[0].verdicts.contents
+        (contents,) = context_of(case)[0].verdicts.contents
         assert {name for name, without in contents.excluded.items() if without} == excused
         told = [one["server"] for one in diagnose(case)["findings"] if one["code"] == "ENTRIES_DIFFER"]
         assert told == alone, "two against two: nobody can tell"

@@ -27,7 +27,7 @@ class _ViewOfChain:
 
     suffix: str
     model: Any
-    situation: Any
+    context: Any
     made_at: datetime = datetime(2026, 1, 2, tzinfo=UTC)
     findings: tuple[Finding, ...] = ()
 
@@ -65,7 +65,7 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
     topology = SimpleNamespace(
         links=links, replicas=replicas, down=frozenset(), pulling=False, snapshot="1", system=system_named("ds389")
     )
-    situation = SimpleNamespace(
+    context = SimpleNamespace(
         topology=topology,
         pairs=[],
         verdicts=Verdicts(),
@@ -76,7 +76,7 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
         rows=lambda *_, **__: iter(()),
         once=lambda asked: {},
     )
-    view: Any = _ViewOfChain(suffix, model, situation)
+    view: Any = _ViewOfChain(suffix, model, context)
     way = Initialise()
     draft = way._with_those_behind(view, way._draft(view, links[0], "h"), "h")
     assert [step.server for step in draft.steps] == ["h", "g", "r"]

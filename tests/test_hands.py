@@ -314,7 +314,7 @@ def reaching(**known: str) -> Any:
     del fleet.servers["s2"].config[dn], fleet.servers["s2"].links[dn]
     pairs = [{"supplier": "s2", "consumer": "s3", "suffix": SUFFIX, "decision": SEND, "to_send": {}}]
     view = view_of(fleet, pairs=pairs)
-    view.situation.statuses()["s1", SUFFIX, "s1-to-s3"] |= known
+    view.context.statuses()["s1", SUFFIX, "s1-to-s3"] |= known
     (draft,) = links.TemporaryAgreement().propose(view, need("PENDING_CHANGES"))
     return draft
 

@@ -124,7 +124,7 @@ ONLY_IMPORTER = {
     "pymysql": "workbench.systems.drizzle.live",
 }
 
-ROOMS = ["collected", "cases", "fleet", "diagnosing", "repairs", "views", "report", "runs", "cli"]
+ROOMS = ["intake", "case", "topology", "diagnosis", "repair", "views", "report", "runs", "cli"]
 """The rooms of the house in their order: none imports of a later one."""
 
 FORBIDDEN = {  # who -> whom it may not import
@@ -137,7 +137,7 @@ FORBIDDEN = {  # who -> whom it may not import
         "workbench.runs",
         "workbench.report",
     ),
-    "workbench.engine": tuple(f"workbench.{room}" for room in ROOMS if room != "collected"),
+    "workbench.engine": tuple(f"workbench.{room}" for room in ROOMS if room != "intake"),
     "workbench": ("widgets", "benchmarks", "tests"),
     "widgets": ("benchmarks", "tests"),
 }

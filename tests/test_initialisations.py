@@ -12,7 +12,7 @@ from detector_samples import findings, listening, of, plain_line, zulu
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_thrown_away import folder
 
-from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.diagnosis.incident import Incident
 from workbench.diagnosis.initialisations import initialisations
@@ -213,8 +213,8 @@ def test_only_one_that_succeeded_brought_whole_data(status: str, kind: str | Non
     end = zulu(21) if status != NOT_BEGUN else "19700101000000Z"
     more = f"nsds5replicaLastInitEnd: {end}\n" + (f"nsds5replicaLastInitStatus: {status}\n" if status else "")
     files["s2.agreements.ldif"] = files["s2.agreements.ldif"].replace(f"nsds5replicaLastInitEnd: {zulu(21)}\n", more)
-    situation = situation_of(case_of(tmp_path, files))[0]
-    resets = [one.kind for one in situation.verdicts.resets["s1", "dc=example,dc=com"] if one.began.second == 32]
+    context = context_of(case_of(tmp_path, files))[0]
+    resets = [one.kind for one in context.verdicts.resets["s1", "dc=example,dc=com"] if one.began.second == 32]
     assert resets == ([kind] if kind else [])
 
 
@@ -238,12 +238,12 @@ def test_a_supplier_that_was_restarted_tells_by_its_log_whom_it_filled(
         )
         for at, word in enumerate(lines)
     )
-    situation = situation_of(case_of(tmp_path, files))[0]
-    replica = next(one for one in situation.topology.replicas if one.server == "s1")
-    (contents,) = situation.verdicts.contents
+    context = context_of(case_of(tmp_path, files))[0]
+    replica = next(one for one in context.topology.replicas if one.server == "s1")
+    (contents,) = context.verdicts.contents
     found = initialisations(contents.evidence, replica)
     assert [supplier for supplier, _, _ in found] == ([by] if by else []), about
-    resets = [one.kind for one in situation.verdicts.resets["s1", "dc=example,dc=com"] if one.began.second == 32]
+    resets = [one.kind for one in context.verdicts.resets["s1", "dc=example,dc=com"] if one.began.second == 32]
     assert resets == ([TOTAL] if by else []), about
 
 

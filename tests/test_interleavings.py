@@ -10,8 +10,8 @@ import pytest
 from workbench.repair.event_orders import made_worse
 from workbench.rules import interleavings
 from workbench.rules.interleavings import Act, Damage, Shape, damage, told
+from workbench.rules.repair_model import ChangeGroup, LogModel, Server
 from workbench.rules.repair_model import Link as ModelLink
-from workbench.rules.repair_model import LogModel, Lot, Server
 
 AT_ONCE = (Act("delete", 0), Act("add", 0))
 WAITING = (Act("delete", 0, everywhere=True), Act("add", 0))
@@ -115,7 +115,7 @@ def test_a_search_that_was_cut_proves_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 def model(names: str, feeds: list[tuple[str, str]], without: str) -> LogModel:
     """Servers of one letter; those in capitals make changes."""
-    lots = [Lot("A", "a1", "a1", 1, "uid=ann", True)]
+    lots = [ChangeGroup("A", "a1", "a1", 1, "uid=ann", True)]
     servers = {
         name: Server(name, name if name.isupper() else None, None, {}, None, set() if name in without else {0})
         for name in names

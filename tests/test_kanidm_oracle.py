@@ -22,7 +22,7 @@ from kanidm_samples import DAY
 
 from workbench import Case
 from workbench.diagnosis.case_diagnosis import diagnose
-from workbench.repair.plan_types import Course, Plan
+from workbench.repair.plan_types import EvaluatedRepair, Plan
 from workbench.repair.planner import plan
 from workbench.systems.kanidm.cid import SECOND
 from workbench.systems.kanidm.rules.merging import Live
@@ -423,7 +423,7 @@ def _check_plan_from(oracle: Oracle, world: World, found: Mapping[str, Any], mad
                 oracle.no("afterwards", row, len(left), left)
 
 
-def _restored(oracle: Oracle, found: Mapping[str, Any], course: Course, before: World, after: World) -> None:
+def _restored(oracle: Oracle, found: Mapping[str, Any], course: EvaluatedRepair, before: World, after: World) -> None:
     came = [
         (name, change)
         for name in oracle.nodes

@@ -24,7 +24,7 @@ from workbench.repair.bundles import write_bundle
 from workbench.repair.plan_types import Plan
 from workbench.repair.planner import models_of, plan
 from workbench.rules.pull_model import PullModel
-from workbench.rules.repair_model import Link, Lot, Server
+from workbench.rules.repair_model import ChangeGroup, Link, Server
 from workbench.rules.vectors import Span
 from workbench.systems.kanidm.cid import SECOND
 from workbench.systems.kanidm.pulling import PULLING
@@ -73,7 +73,7 @@ def key(time: int, uuid: str) -> str:
 def modelled(fleet: Fleet, now: int, links: list[Link], kind: type[PullModel] = PullModel) -> PullModel:
     """A lot for each CID."""
     cids = sorted(set().union(*(one.cids for one in fleet.servers.values())))
-    lots = [Lot(uuid, key(time, uuid), key(time, uuid)) for time, uuid in cids if time > -_ERA]
+    lots = [ChangeGroup(uuid, key(time, uuid), key(time, uuid)) for time, uuid in cids if time > -_ERA]
     servers, times = {}, {}
     for name, one in fleet.servers.items():
         vector: dict[str, Span] = {}

@@ -11,11 +11,11 @@ from kanidm_samples import DOMAIN, Entry, as_file, backup, origin, text_of
 from test_kanidm_repairs import BASE, RUV, case_of
 
 from workbench import Case
-from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.engine.state_fates import Fate
 from workbench.repair.planner import models_of, plan
 from workbench.rules.pull_model import PullModel
-from workbench.rules.repair_model import Lack, Link, Lot, Server
+from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Server
 from workbench.rules.vectors import Span
 from workbench.systems.kanidm.pulling import PULLING
 
@@ -32,7 +32,9 @@ OLD, NEW = range(2)
 """Two changes of one attribute: OLD, made by `a`, and NEW, made by `b`."""
 
 
-def model_of(servers: Mapping[str, tuple[int, int, set[int], set[int]]], lots: list[Lot], *links: str) -> PullModel:
+def model_of(
+    servers: Mapping[str, tuple[int, int, set[int], set[int]]], lots: list[ChangeGroup], *links: str
+) -> PullModel:
     """Servers by letter: up to where each has seen origins a and b, the lots that it holds, and those that it shows."""
     made = {}
     for name, (a, b, holds, _) in servers.items():
@@ -53,8 +55,8 @@ def model_of(servers: Mapping[str, tuple[int, int, set[int], set[int]]], lots: l
 
 
 REPLACED = [
-    Lot(origin("a"), *[position(100, "a")] * 2),
-    Lot(origin("b"), *[position(200, "b")] * 2, mends=frozenset({OLD})),
+    ChangeGroup(origin("a"), *[position(100, "a")] * 2),
+    ChangeGroup(origin("b"), *[position(200, "b")] * 2, mends=frozenset({OLD})),
 ]
 
 
@@ -65,12 +67,12 @@ def test_a_change_brings_what_it_replaces_and_the_older_one_is_sent_by_none_that
     missed = model_of({"b": (100, 200, {OLD, NEW}, {NEW}), "c": (0, 200, set(), set())}, REPLACED, "bc")
     missed.settle()
     assert missed.servers["c"].holds == set(), "c claims the later change, so neither comes"
-    assert missed.missing() == {Lack("c", NEW)}, "what no server shows any more is lacked by none"
+    assert missed.missing() == {MissingAt("c", NEW)}, "what no server shows any more is lacked by none"
 
 
 def test_of_two_deletions_of_an_entry_the_earlier_one_stays_and_either_settles_the_other() -> None:
-    first = Lot(origin("a"), *[position(100, "a")] * 2, mends=frozenset({1}))
-    second = Lot(origin("b"), *[position(200, "b")] * 2, mends=frozenset({0}), yields_to=frozenset({0}))
+    first = ChangeGroup(origin("a"), *[position(100, "a")] * 2, mends=frozenset({1}))
+    second = ChangeGroup(origin("b"), *[position(200, "b")] * 2, mends=frozenset({0}), yields_to=frozenset({0}))
     servers = {"a": (100, 0, {0, 1}, {0}), "b": (0, 200, {0, 1}, {1}), "c": (0, 0, set[int](), set[int]())}
     for links in (("ac", "bc", "ab"), ("bc", "ac", "ab")):
         model = model_of(servers, [first, second], *links)
@@ -81,17 +83,17 @@ def test_of_two_deletions_of_an_entry_the_earlier_one_stays_and_either_settles_t
 
 def test_what_a_server_may_refuse_is_not_kept_there_and_passed_on_in_doubt_until_it_is_filled() -> None:
     """B has changes of A that are younger than A's files: A made them since, or was restored and refuses all of B."""
-    lots = [Lot(origin("b"), *[position(200, "b")] * 2)]
+    lots = [ChangeGroup(origin("b"), *[position(200, "b")] * 2)]
     model = model_of({"b": (150, 200, {0}, {0}), "a": (100, 0, set(), set())}, lots, "ba")
     model.now["a"] = int(position(120, "a")[:32])
     model.settle()
-    assert model.held() == {Lack("a", 0), Lack("b", 0)} and model.kept() == {Lack("b", 0)}
+    assert model.held() == {MissingAt("a", 0), MissingAt("b", 0)} and model.kept() == {MissingAt("b", 0)}
     assert model.copy().unsure == model.unsure
     model.do([{"do": "initialise", "source": "a", "server": "b"}])
     assert model.thrown_away(model) == {0}
     model = model_of({"b": (100, 200, {0}, {0}), "a": (100, 0, set(), set())}, lots, "ba")
     model.settle()
-    assert model.kept() == model.held() == {Lack("a", 0), Lack("b", 0)}
+    assert model.kept() == model.held() == {MissingAt("a", 0), MissingAt("b", 0)}
 
 
 # --- the fates of changes, out of files
@@ -102,8 +104,8 @@ def changed(**names: tuple[int, str]) -> dict[int, Entry]:
 
 
 def fates_of(folder: Path, *backups: dict[str, Any]) -> list[Fate]:
-    situation, _ = situation_of(case_of(folder, *backups))
-    return situation.verdicts.fates[situation.topology.replicas[0].suffix]
+    context, _ = context_of(case_of(folder, *backups))
+    return context.verdicts.fates[context.topology.replicas[0].suffix]
 
 
 def test_fates_say_who_shows_a_change_and_what_stands_for_it(tmp_path: Path) -> None:
@@ -142,8 +144,8 @@ def test_a_missed_change_has_a_fate_of_its_own_as_long_as_the_list_is_not_cut(tm
     case = case_of(tmp_path, backup("a", 200, RUV, both), backup("b", 200, RUV, BASE))
     found = plan(case)
     assert sum(one.restored for one in found.courses if one.chosen) == 2
-    situation, _ = situation_of(case)
-    (fates,) = situation.verdicts.fates.values()
+    context, _ = context_of(case)
+    (fates,) = context.verdicts.fates.values()
     assert [(one.count, one.missed) for one in fates] == [(1, {"B"})] * 2
     assert len({one.change for one in fates}) == 2
 
@@ -233,7 +235,7 @@ def test_a_deletion_is_passed_over_by_a_pull_from_a_server_that_does_not_have_th
     assert not model.missing()
     model.links = [Link("C", "A", True)]
     model.settle()
-    assert model.missing() == {Lack("A", deletion)}
+    assert model.missing() == {MissingAt("A", deletion)}
 
 
 def test_of_two_domains_each_change_that_the_servers_of_one_show_counts_once(tmp_path: Path) -> None:

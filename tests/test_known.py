@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from workbench.engine import position_index
 from workbench.engine.digests import mix
-from workbench.engine.position_index import HIGHEST, LOWEST, Known, Loose, Pair, Span
+from workbench.engine.position_index import HIGHEST, LOWEST, Pair, PositionIndex, Span, UnloggedPositions
 from workbench.engine.positions import NONE, Positions, union
 from workbench.systems.ds389 import SYSTEM
 
@@ -42,9 +42,9 @@ class Sets:
     shift: int
 
     @property
-    def known(self) -> Known:
-        loose = [Loose(positions(one), ORIGINS, self.shift) for one in self.sources]
-        return Known(replace(SYSTEM, bucket_shift=self.shift), loose, ORIGINS)
+    def known(self) -> PositionIndex:
+        loose = [UnloggedPositions(positions(one), ORIGINS, self.shift) for one in self.sources]
+        return PositionIndex(replace(SYSTEM, bucket_shift=self.shift), loose, ORIGINS)
 
     def of(self, origin: int, some: set[Place]) -> list[Place]:
         low, high = self.span

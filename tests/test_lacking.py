@@ -21,7 +21,7 @@ from workbench.engine import spark_missing as exact
 from workbench.engine.digests import digest
 from workbench.engine.logs import StoredLog
 from workbench.engine.partition_writer import write_part
-from workbench.engine.position_index import HIGHEST, LOWEST, Known, Loose, Source, Span
+from workbench.engine.position_index import HIGHEST, LOWEST, PositionIndex, Source, Span, UnloggedPositions
 from workbench.engine.positions import of_keys
 from workbench.engine.spark_missing import Question, lacking, told_otherwise
 from workbench.model import Source as Whose
@@ -70,8 +70,8 @@ def _check(spark: Any, folder: Path, seed: int, fleets: int, tasks: tuple[int | 
         logs = [stored(server, folder, random.choice([1, 2, 4]), random) for server in servers]
         pool = sorted({one for server in servers for one in server.changes})
         loose = [f"{0x66000000 + random.randrange(40):08x}000900010000" for _ in range(random.choice([0, 0, 2]))]
-        more = Loose(of_keys(SYSTEM, loose, NUMBERS), NAMES, SYSTEM.bucket_shift)
-        one = Known(SYSTEM, [*(Source(log, NUMBERS) for log in logs), more], NAMES)
+        more = UnloggedPositions(of_keys(SYSTEM, loose, NUMBERS), NAMES, SYSTEM.bucket_shift)
+        one = PositionIndex(SYSTEM, [*(Source(log, NUMBERS) for log in logs), more], NAMES)
         known.append(one)
         for at in range(len(servers)):
             for origin in NAMES:

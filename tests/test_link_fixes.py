@@ -66,7 +66,7 @@ def test_no_way_is_taken_over_another_agreement_with_a_login_that_is_locked() ->
         links = [link("a", short), link("b", "")]
         rows = {("a", "o=x", "a-to-c"): {"login": MANAGER}, ("b", "o=x", "b-to-c"): {"login": login}}
         topology = SimpleNamespace(links=links)
-        return SimpleNamespace(situation=SimpleNamespace(topology=topology, statuses=lambda: rows))
+        return SimpleNamespace(context=SimpleNamespace(topology=topology, statuses=lambda: rows))
 
     told = locked_login(view(LOCKED, MANAGER), "c", MANAGER.upper())
     assert told.startswith(f"c refuses {MANAGER.upper()}, as a-to-c shows (the account is locked)")

@@ -12,7 +12,7 @@ from case_samples import INCIDENT
 from collected import SHARED, needs_collected_files
 
 from workbench import Case
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.systems.ds389.rules import sending
 from workbench.systems.ds389.session_log.comparison import (
@@ -159,7 +159,7 @@ def compared(tmp_path: Path) -> Any:
         case = Case.create(tmp_path / "case")
         case.load([collect(tmp_path / f"{number}", log, **kwargs) for number, log in enumerate(logs)])
         found = compare_logged(case, topology(case))
-        findings = list(anchor_disagrees(Situation(case, topology(case), [], Verdicts())))
+        findings = list(anchor_disagrees(DetectorContext(case, topology(case), [], Verdicts())))
         assert {(one.link, one.code, one.severity) for one in findings} == {
             (one.link, "ANCHOR_DISAGREES", "warning") for one in found.disagreements
         }
@@ -218,7 +218,7 @@ def test_a_wrong_anchor_is_found_with_both_values_and_its_place(compared, tmp_pa
     line = (tmp_path / "0" / "s1.errors.log").read_bytes()[place.offset :].split(b"\n")[0].decode()
     assert line.endswith(f"clcache_initial_anchorcsn - anchor is now: {csn(9, 1)}")
     case = Case.open(tmp_path / "case")
-    (finding,) = anchor_disagrees(Situation(case, topology(case), [], Verdicts()))
+    (finding,) = anchor_disagrees(DetectorContext(case, topology(case), [], Verdicts()))
     assert finding.items == (csn(9, 1), csn(10, 1)) and (finding.server, finding.suffix) == ("s1", SUFFIX)
     assert f"s1.errors.log:{place.offset}" in finding.summary and csn(9, 1) in finding.summary
     assert finding.evidence[0]["logged"] == csn(9, 1) and finding.evidence[0]["computed"] == csn(10, 1)

@@ -14,11 +14,11 @@ from mending_files import case_of, lots_as_changes, model_from
 from mesh_samples import csn
 from slow_mending import World, fresh, random_world, unlike
 
-from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.repair import plan_model
 from workbench.repair.planner import models_of
 from workbench.rules import repair_model
-from workbench.rules.repair_model import Lack, Link, LogModel, Lot, Model, Server, achieved, left_behind
+from workbench.rules.repair_model import ChangeGroup, Link, LogModel, MissingAt, Model, Server, achieved, left_behind
 from workbench.rules.send_session import SortedLog
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.csn import origin_of
@@ -60,10 +60,10 @@ def test_the_random_worlds_reach_everything() -> None:
 def test_a_model_filled_from_files_says_what_the_servers_say(number: int, tmp_path: Path) -> None:
     random = Random(number)
     world = shown_world(random)
-    situation, findings = situation_of(case_of(tmp_path, world))
-    told = {(row["server"], row["position"]) for row in situation.verdicts.missing}
+    context, findings = context_of(case_of(tmp_path, world))
+    told = {(row["server"], row["position"]) for row in context.verdicts.missing}
     assert told == {(name, position) for name in world.servers for position in world.missing(name)}
-    model = model_from(House, situation, findings)
+    model = model_from(House, context, findings)
     follow(world, model, lots_as_changes(world, model), random)
 
 
@@ -94,7 +94,7 @@ def test_positions_made_for_the_model_lie_above_all_that_is_known_and_rise(tmp_p
 # --- by hand
 
 
-def model_with(*servers: Server, links: list[Link], lots: list[Lot]) -> Model:
+def model_with(*servers: Server, links: list[Link], lots: list[ChangeGroup]) -> Model:
     named = {one.name: one for one in servers}
     return LogModel(lots, named, links, origin_of, fresh, rules=Sending, losing=lambda: Sending(ONCE), refuses=unlike)
 
@@ -104,7 +104,7 @@ def server(name: str, origin: str | None, tops: dict[str, int], log: list[str] |
     return Server(name, origin, "g", vector, None if log is None else SortedLog(log, origin_of), holds)
 
 
-HIDDEN = Lot("1", csn(5, 1), csn(5, 1), 1, "uid=x", True)
+HIDDEN = ChangeGroup("1", csn(5, 1), csn(5, 1), 1, "uid=x", True)
 
 
 def hidden_on_s2() -> Model:
@@ -123,30 +123,30 @@ def test_sessions_bring_no_hidden_change_back_and_an_initialisation_only_to_its_
     model = hidden_on_s2()
     model.settle()
     model.go_on()
-    assert {lack for lack in model.missing() if lack.lot == 0} == {Lack("s2", 0), Lack("c1", 0)}
+    assert {lack for lack in model.missing() if lack.lot == 0} == {MissingAt("s2", 0), MissingAt("c1", 0)}
     result, after = achieved(hidden_on_s2(), [{"do": "initialise", "source": "s1", "server": "s2"}])
-    assert (result.restored, result.left, result.unsaid) == ({Lack("s2", 0)}, {Lack("c1", 0)}, frozenset())
-    assert after.missing() == {Lack("c1", 0)}
+    assert (result.restored, result.left, result.unsaid) == ({MissingAt("s2", 0)}, {MissingAt("c1", 0)}, frozenset())
+    assert after.missing() == {MissingAt("c1", 0)}
 
 
 def test_initialising_backwards_takes_the_change_from_the_last_that_has_it() -> None:
     result, after = achieved(hidden_on_s2(), [{"do": "initialise", "source": "s2", "server": "s1"}])
-    assert (result.restored, result.lost, result.unsaid) == (frozenset(), {Lack("s1", 0)}, {Lack("s1", 0)})
+    assert (result.restored, result.lost, result.unsaid) == (frozenset(), {MissingAt("s1", 0)}, {MissingAt("s1", 0)})
     assert after.gone() == {0}
     saved, _ = achieved(
         hidden_on_s2(), [{"do": "save", "lots": [0]}, {"do": "initialise", "source": "s2", "server": "s1"}]
     )
-    assert (saved.lost, saved.unsaid) == ({Lack("s1", 0)}, frozenset())
+    assert (saved.lost, saved.unsaid) == ({MissingAt("s1", 0)}, frozenset())
 
 
 def test_writing_values_again_mends_an_entry_that_is_there_and_is_refused_where_it_is_not() -> None:
     again = {"do": "rewrite", "server": "s1", "lots": [0], "entry": "uid=x"}
     assert achieved(hidden_on_s2(), [again])[0].restored == frozenset()
     anew, _ = achieved(hidden_on_s2(), [{**again, "creates": True}])
-    assert anew.restored == {Lack("s2", 0), Lack("c1", 0)}
+    assert anew.restored == {MissingAt("s2", 0), MissingAt("c1", 0)}
     model = hidden_on_s2()
-    model.lots[0] = Lot("1", HIDDEN.first, HIDDEN.last, 1, "uid=x")
-    assert achieved(model, [again])[0].restored == {Lack("s2", 0), Lack("c1", 0)}
+    model.lots[0] = ChangeGroup("1", HIDDEN.first, HIDDEN.last, 1, "uid=x")
+    assert achieved(model, [again])[0].restored == {MissingAt("s2", 0), MissingAt("c1", 0)}
 
 
 def test_what_a_server_refused_is_not_passed_on_by_it() -> None:
@@ -160,7 +160,7 @@ def test_what_a_server_refused_is_not_passed_on_by_it() -> None:
 
 
 def test_what_life_brings_by_itself_is_no_merit_of_a_repair() -> None:
-    behind = Lot("1", csn(1, 1), csn(9, 1), 9)
+    behind = ChangeGroup("1", csn(1, 1), csn(9, 1), 9)
     model = model_with(
         server("s1", "1", {"1": 9}, [csn(0, 1), csn(1, 1), csn(9, 1)], {0}),
         server("s2", "2", {"1": 0, "2": 0}, [csn(0, 1), csn(0, 2)], set()),
@@ -170,12 +170,12 @@ def test_what_life_brings_by_itself_is_no_merit_of_a_repair() -> None:
     nothing, _ = achieved(model, [{"do": "save", "lots": [0]}])
     assert (nothing.restored, nothing.pending) == (frozenset(), frozenset())
     woken, _ = achieved(model, [{"do": "write", "server": "s1"}])
-    assert woken.restored == {Lack("s2", 0)}
+    assert woken.restored == {MissingAt("s2", 0)}
 
 
 def test_what_would_be_hidden_anyway_is_no_fault_of_a_repair() -> None:
     """s1 went back in time: its next change hides what it lost, whatever else is done."""
-    lost = Lot("1", csn(1, 1), csn(9, 1), 9)
+    lost = ChangeGroup("1", csn(1, 1), csn(9, 1), 9)
     model = model_with(
         server("s1", "1", {"1": 0, "2": 0}, [csn(0, 1), csn(0, 2)], set()),
         server("s2", "2", {"1": 9, "2": 0}, [csn(0, 1), csn(1, 1), csn(9, 1), csn(0, 2)], {0}),
@@ -185,13 +185,13 @@ def test_what_would_be_hidden_anyway_is_no_fault_of_a_repair() -> None:
     idle, _ = achieved(model, [{"do": "save", "lots": []}])
     early, _ = achieved(model, [{"do": "write", "server": "s2"}])
     late, _ = achieved(model, [{"do": "write", "server": "s1"}, {"do": "write", "server": "s2"}])
-    assert (idle.restored, idle.left, idle.unsaid) == (frozenset(), {Lack("s1", 0)}, frozenset())
-    assert (early.restored, early.left) == ({Lack("s1", 0)}, frozenset())
-    assert (late.restored, late.left, late.unsaid) == (frozenset(), {Lack("s1", 0)}, frozenset())
+    assert (idle.restored, idle.left, idle.unsaid) == (frozenset(), {MissingAt("s1", 0)}, frozenset())
+    assert (early.restored, early.left) == ({MissingAt("s1", 0)}, frozenset())
+    assert (late.restored, late.left, late.unsaid) == (frozenset(), {MissingAt("s1", 0)}, frozenset())
 
 
 def test_going_on_behind_what_is_gone_loses_it_and_waiting_does_not() -> None:
-    gone, there = Lot("1", csn(1, 1), csn(4, 1), 4), Lot("1", csn(5, 1), csn(9, 1), 5)
+    gone, there = ChangeGroup("1", csn(1, 1), csn(4, 1), 4), ChangeGroup("1", csn(5, 1), csn(9, 1), 5)
     model = model_with(
         server("s1", "1", {"1": 9}, [csn(5, 1), csn(9, 1)], {0, 1}),
         server("s2", "2", {"1": 0, "2": 0}, [csn(0, 1), csn(0, 2)], set()),
@@ -199,16 +199,16 @@ def test_going_on_behind_what_is_gone_loses_it_and_waiting_does_not() -> None:
         lots=[gone, there],
     )
     model.go_on()
-    assert {lack for lack in model.pending() if lack.lot < 2} == {Lack("s2", 0), Lack("s2", 1)}
+    assert {lack for lack in model.pending() if lack.lot < 2} == {MissingAt("s2", 0), MissingAt("s2", 1)}
     result, _ = achieved(model, [{"do": "skip", "supplier": "s1", "consumer": "s2"}])
-    assert {lack for lack in result.restored if lack.lot < 2} == {Lack("s2", 1)}
-    assert (result.unsaid, model.changes(result.unsaid)) == ({Lack("s2", 0)}, 4)
+    assert {lack for lack in result.restored if lack.lot < 2} == {MissingAt("s2", 1)}
+    assert (result.unsaid, model.changes(result.unsaid)) == ({MissingAt("s2", 0)}, 4)
 
 
 def test_cleaning_an_origin_loses_what_of_it_some_lack() -> None:
     model = hidden_on_s2()
     model.servers["s1"].vector["3"] = Span(csn(0, 3), csn(7, 3))
-    model.lots.append(Lot("3", csn(1, 3), csn(7, 3), 7))
+    model.lots.append(ChangeGroup("3", csn(1, 3), csn(7, 3), 7))
     model.servers["s1"].holds.add(1)
     model.links = []
     result, after = achieved(model, [{"do": "forget", "origin": "3"}])
@@ -260,7 +260,7 @@ def test_what_no_server_holds_no_repair_takes_away(more: bool) -> None:
 
     more  there is another server, of which nothing is known: it may have 5
     """
-    lots = [Lot("1", csn(5, 1), csn(5, 1)), Lot("1", csn(6, 1), csn(6, 1))]
+    lots = [ChangeGroup("1", csn(5, 1), csn(5, 1)), ChangeGroup("1", csn(6, 1), csn(6, 1))]
     s1 = Server("s1", "1", "G", {"1": Span(csn(1, 1), csn(6, 1))}, SortedLog([csn(1, 1), csn(6, 1)], origin_of), {1})
     s2 = Server("s2", "2", "G", {"1": Span(csn(1, 1), csn(1, 1))}, SortedLog([csn(1, 1)], origin_of))
     model = LogModel(
@@ -275,5 +275,5 @@ def test_what_no_server_holds_no_repair_takes_away(more: bool) -> None:
         more=more,
     )
     result, after = achieved(model, [{"do": "run", "supplier": "s1", "consumer": "s2"}])
-    assert (result.restored, result.unsaid) == ({Lack("s2", 1)}, {Lack("s2", 0)} if more else set())
-    assert Lack("s2", 0) in after.missing()
+    assert (result.restored, result.unsaid) == ({MissingAt("s2", 1)}, {MissingAt("s2", 0)} if more else set())
+    assert MissingAt("s2", 0) in after.missing()

@@ -207,8 +207,8 @@ def test_who_lacks_what_no_server_has_is_no_worse_a_source() -> None:
         {"server": "s3", "suffix": SUFFIX, "held_by": [], "shown_by": ["s1"]},
         {"server": "s4", "suffix": "dc=other", "held_by": ["s1"]},
     ]
-    situation: Any = SimpleNamespace(verdicts=SimpleNamespace(missing=rows))
-    assert lacking_what_others_have(situation, SUFFIX) == {"s2", "s3"}
+    context: Any = SimpleNamespace(verdicts=SimpleNamespace(missing=rows))
+    assert lacking_what_others_have(context, SUFFIX) == {"s2", "s3"}
 
 
 @pytest.mark.parametrize(("unsure", "up_to"), [((), 3), (LOST[:1], 2), (LOST, 0)])
@@ -229,7 +229,7 @@ def test_what_no_server_has_any_more_is_not_feared_for(unsure: list[str], up_to:
         typed=str, moment=lambda position: datetime(2024, 1, 1, tzinfo=UTC), origin_of=lambda _: "3"
     )
     replica = SimpleNamespace(seen=lambda: {"3": SimpleNamespace(min=LOST[0], max=LATER)})
-    situation: Any = SimpleNamespace(
+    context: Any = SimpleNamespace(
         verdicts=verdicts, topology=SimpleNamespace(system=system), replica=lambda server, suffix: replica
     )
-    assert not_judged_on(situation, "s3", "s1", SUFFIX) == ({"3": up_to} if up_to else {})
+    assert not_judged_on(context, "s3", "s1", SUFFIX) == ({"3": up_to} if up_to else {})

@@ -10,7 +10,7 @@ from entry_samples import entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_field_truth import OTHER
 
-from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.diagnosis.replaced_data import wrote_again
 from workbench.repair.planner import plan
@@ -75,9 +75,9 @@ def test_a_server_wrote_again_only_where_its_own_changes_are_newer_than_its_data
     files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902)
     log = plain_line(imported, BEGUN) + plain_line(imported + 0.5, IMPORTED)
     files["s2.errors.log"] = listening("s2")["s2.errors.log"] + log
-    situation, _ = situation_of(case_of(tmp_path, files))
-    assert wrote_again(situation, "s2", SUFFIX, "2") is (imported == 4)
-    found = diagnose(situation.case)
+    context, _ = context_of(case_of(tmp_path, files))
+    assert wrote_again(context, "s2", SUFFIX, "2") is (imported == 4)
+    found = diagnose(context.case)
     for hidden in of("OWN_CHANGES_HIDDEN", found["findings"]):
         assert ("wrote again" in hidden["summary"], "wrote again" in headline(found)) == ((imported == 4),) * 2
         assert hidden["fix"][0]["repair"] == "initialise s2 from s1"

@@ -24,7 +24,7 @@ from slow_mending import Slow, Tie, World
 
 from workbench import Case, Problem
 from workbench.cli import main
-from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.model import Finding, counted
 from workbench.repair import planner
 from workbench.repair.bundles import write_bundle
@@ -32,7 +32,17 @@ from workbench.repair.outcomes import outcome_of
 from workbench.repair.plan_executor import FINISHED, apply
 from workbench.repair.plan_model import Rehearsal
 from workbench.repair.plan_text import plan_text
-from workbench.repair.plan_types import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
+from workbench.repair.plan_types import (
+    ASKED_FOR,
+    READ_THERE,
+    Need,
+    Plan,
+    ProposedRepair,
+    Step,
+    View,
+    as_json,
+    read_plan,
+)
 from workbench.repair.unmended_findings import Taken, not_mended
 from workbench.rules import repair_model
 from workbench.systems import system_named
@@ -95,9 +105,9 @@ class Offer:
     def __init__(self, *effects: dict[str, Any]) -> None:
         self.effects = effects
 
-    def draft(self) -> Draft:
+    def draft(self) -> ProposedRepair:
         steps = [Step("x", "x", "s1", "s1", None, "", "", "", "", effects=(effect,)) for effect in self.effects]
-        return Draft("x", "x", tuple(steps))
+        return ProposedRepair("x", "x", tuple(steps))
 
 
 def tried(world: World, server: str, *effects: dict[str, Any]) -> Any:
@@ -381,7 +391,7 @@ def test_every_warning_and_error_is_mended_or_named(name: str) -> None:
 
 
 def test_what_is_overruled_is_not_left_and_equal_findings_are_one_line() -> None:
-    shown = situation_of(loaded(PLANS["cleaned"].source))[0].topology
+    shown = context_of(loaded(PLANS["cleaned"].source))[0].topology
     fix = ({"repair": "set it right", "why": "", "caution": None},)
     found = [Finding("CLOCK_AHEAD", "error", "", server=name, fix=fix) for name in ("s1", "s2")]
     found += [
@@ -394,7 +404,7 @@ def test_what_is_overruled_is_not_left_and_equal_findings_are_one_line() -> None
 
 
 def test_a_step_in_one_suffix_mends_nothing_in_another() -> None:
-    shown = situation_of(loaded(PLANS["cleaned"].source))[0].topology
+    shown = context_of(loaded(PLANS["cleaned"].source))[0].topology
     found = [Finding("ENTRIES_DIFFER", "error", "", server="s1", suffix=suffix) for suffix in ("dc=one", "dc=two")]
     way = (Need("REINIT_REQUIRED", "dc=one", "s1"), "initialise-from-s2")
     taken = Taken((way,), (), (), (), (), {}, {}, {"initialise": ("ENTRIES_DIFFER",)})
@@ -422,7 +432,7 @@ def test_who_is_fed_by_a_filled_server_and_was_not_read_is_named() -> None:
     links = [link("r"), link("a"), link(None), link("off", enabled=False), link("other", suffix="dc=two")]
     topology = SimpleNamespace(links=links)
     view: Any = SimpleNamespace(
-        suffix="dc=one", model=SimpleNamespace(servers={"h": 1, "a": 1}), situation=SimpleNamespace(topology=topology)
+        suffix="dc=one", model=SimpleNamespace(servers={"h": 1, "a": 1}), context=SimpleNamespace(topology=topology)
     )
     assert Initialise._unread_behind(view, "h") == ["r"]
 

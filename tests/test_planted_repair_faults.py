@@ -18,7 +18,7 @@ from planted import Check, Fault, check_noticed, name_of, run_checks
 from slow_mending import World
 from test_mending import shown_world
 
-from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import context_of
 
 MENDING, REHEARSAL, PLANNING = "workbench.rules.repair_model", "workbench.repair.plan_model", "workbench.repair.planner"
 OUTCOMES = "workbench.repair.outcomes"
@@ -157,7 +157,7 @@ SHOWN = [8, 335, 397, *range(100, 104)]
 def shown(number: int) -> tuple[World, Any]:
     """A world, and what is found in its files."""
     world = shown_world(Random(number))
-    return world, situation_of(case_of(a_folder(), world))
+    return world, context_of(case_of(a_folder(), world))
 
 
 def check_model(modules: dict[str, ModuleType]) -> None:
@@ -170,8 +170,8 @@ def check_model(modules: dict[str, ModuleType]) -> None:
 def check_filling(modules: dict[str, ModuleType]) -> None:
     house = SimpleNamespace(rehearsal=modules[REHEARSAL], mending=modules[MENDING])
     for number in SHOWN:
-        world, (situation, findings) = shown(number)
-        model = model_from(house, situation, findings)
+        world, (context, findings) = shown(number)
+        model = model_from(house, context, findings)
         again = world.copy()
         follow(again, model, lots_as_changes(again, model), Random(number))
 

@@ -148,8 +148,8 @@ def test_what_a_server_alone_shows_is_its_own(
 ) -> None:
     differs = Difference("2-2-2-7", f"uid=e7,{SUFFIX}", attribute, servers, others)
     contents = SimpleNamespace(suffix=SUFFIX, unexplained=lambda: [differs])
-    situation: Any = SimpleNamespace(verdicts=SimpleNamespace(contents=[contents]))
-    assert of_its_own(situation, SUFFIX, "s3") == of_s3
+    context: Any = SimpleNamespace(verdicts=SimpleNamespace(contents=[contents]))
+    assert of_its_own(context, SUFFIX, "s3") == of_s3
 
 
 def test_of_two_servers_that_differ_the_filled_one_loses_its_values(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from entry_samples import TAGS, answered, logged
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, replica
 
 from workbench import diagnose
-from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.repair.obstacles import arrival_notes
 from workbench.repair.planner import plan
@@ -66,8 +66,8 @@ def test_no_plan_promises_it_that_does_not_fill_the_server(tmp_path: Path) -> No
     case = case_of(tmp_path, folder(refused(31)))
     made = plan(case)
     assert [step.repair for step in made.steps] == ["initialise"] and not made.open
-    situation, _ = situation_of(case)
-    (said,) = arrival_notes(situation, 1, "s2", SUFFIX)
+    context, _ = context_of(case)
+    (said,) = arrival_notes(context, 1, "s2", SUFFIX)
     assert said.startswith("1 change was refused by s2 with 32 (no such object): it arrives only if")
     assert "over links that run" not in said
 

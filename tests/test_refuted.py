@@ -11,7 +11,7 @@ from entry_samples import TOMBSTONE, answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench.diagnosis import dropped_changes
-from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.diagnosis.change_explanation import story
 from workbench.diagnosis.contents import Contents
 from workbench.diagnosis.diagnosis_text import headline
@@ -404,7 +404,7 @@ def by_luck(*, other: bool) -> dict[str, Any]:
 
 
 def contents_of(tmp_path: Path, files: dict[str, Any]) -> Contents:
-    (contents,) = situation_of(case_of(tmp_path, files))[0].verdicts.contents
+    (contents,) = context_of(case_of(tmp_path, files))[0].verdicts.contents
     return contents
 
 

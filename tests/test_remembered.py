@@ -34,7 +34,7 @@ from workbench.engine.selective_read import groups_that
 from workbench.views.entry_ranges import compared, floor_grid, range_bars
 from workbench.views.overview import mesh
 from workbench.views.parameters import span_of
-from workbench.views.position_pages import Asked, positions_page, tombstones_page
+from workbench.views.position_pages import PageQuery, positions_page, tombstones_page
 from workbench.views.worked_examples import walk, walks
 
 NOW = 20 * 24 * 3600
@@ -55,7 +55,7 @@ def missed() -> Incident:
     return Incident(case_of_set("synth-missed"))
 
 
-def all_positions(incident: Incident, asked: Asked, size: int) -> list[dict[str, Any]]:
+def all_positions(incident: Incident, asked: PageQuery, size: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     while True:
         page = positions_page(incident, asked, rows[-1]["key"] if rows else None, size)
@@ -76,7 +76,7 @@ def test_pages_show_every_position_once_in_its_order_with_all_entries_behind_it(
     name: str, size: int, request: pytest.FixtureRequest
 ) -> None:
     incident = request.getfixturevalue(name)
-    rows = all_positions(incident, Asked(), size)
+    rows = all_positions(incident, PageQuery(), size)
     listed = {position for (position,) in read(incident, "listed", "position")}
     assert [row["position"] for row in rows] == sorted(listed)
     carried: dict[tuple[str, str], set[str]] = {}
@@ -94,7 +94,7 @@ def test_pages_show_every_position_once_in_its_order_with_all_entries_behind_it(
 
 
 def test_what_a_server_lacks_is_told_where_it_claims_it_and_an_anchor_is_no_loss(missed: Incident) -> None:
-    rows = {row["position"]: row for row in all_positions(missed, Asked(), 40)}
+    rows = {row["position"]: row for row in all_positions(missed, PageQuery(), 40)}
     for lost in missed.found["missing"]:
         cell = rows[lost["position"]]["cells"][2]
         assert (cell["verdict"], cell["listed"]) == ("missing", True)
@@ -105,23 +105,23 @@ def test_what_a_server_lacks_is_told_where_it_claims_it_and_an_anchor_is_no_loss
 
 
 def test_positions_are_those_of_the_chosen_origin_server_and_time(graves: Incident) -> None:
-    whole = all_positions(graves, Asked(), 100)
-    of_b = all_positions(graves, Asked(origin=origin("b")), 100)
+    whole = all_positions(graves, PageQuery(), 100)
+    of_b = all_positions(graves, PageQuery(origin=origin("b")), 100)
     assert [row["key"] for row in of_b] == [row["key"] for row in whole if row["origin"] == origin("b")]
     since, until = "2026-01-01T00:01:45Z", "2026-01-01T00:01:50Z"
-    some = all_positions(graves, Asked(since=since, until=until), 2)
+    some = all_positions(graves, PageQuery(since=since, until=until), 2)
     assert [row["position"] for row in some] == [text_of(time, "a") for time in range(105, 110)]
-    page = positions_page(graves, Asked(server="C"))
+    page = positions_page(graves, PageQuery(server="C"))
     assert page["servers"] == ["C"]
-    assert len(all_positions(graves, Asked(server="C"), 5)) < len(whole)
+    assert len(all_positions(graves, PageQuery(server="C"), 5)) < len(whole)
     with pytest.raises(Problem, match="ends before it begins"):
-        positions_page(graves, Asked(since=until, until=since))
+        positions_page(graves, PageQuery(since=until, until=since))
 
 
 def test_tombstones_say_who_has_seen_them_who_forgets_them_and_who_needs_them(graves: Incident) -> None:
     rows: list[dict[str, Any]] = []
     while True:
-        page = tombstones_page(graves, Asked(), rows[-1]["mark"] if rows else None, 9)
+        page = tombstones_page(graves, PageQuery(), rows[-1]["mark"] if rows else None, 9)
         rows += page["rows"]
         if not page["more"]:
             break
@@ -139,9 +139,9 @@ def test_tombstones_say_who_has_seen_them_who_forgets_them_and_who_needs_them(gr
     assert rows[3]["target"] == "entry0003"  # of C, where it lives on
     row = next(row for row in graves.found["tombstones"] if row["server"] == "A")
     assert row["needed"] == sum("A" in one["reapable"] and bool(one["held_by"]) for one in rows)
-    only = tombstones_page(graves, Asked(origin=origin("b")))
+    only = tombstones_page(graves, PageQuery(origin=origin("b")))
     assert [row["position"] for row in only["rows"]] == [text_of(NOW - 50, "b")]
-    assert len(tombstones_page(graves, Asked(server="C"))["rows"]) == 9
+    assert len(tombstones_page(graves, PageQuery(server="C"))["rows"]) == 9
 
 
 def test_ranges_lie_on_one_line_of_time(graves: Incident, offline: Incident) -> None:
@@ -365,12 +365,12 @@ def test_of_what_is_listed_only_the_rows_near_a_page_are_read(tmp_path: Path, mo
             yield table
 
     monkeypatch.setattr("workbench.views.position_pages.groups_that", counted)
-    page = positions_page(incident, Asked(), size=20)
+    page = positions_page(incident, PageQuery(), size=20)
     assert [row["position"] for row in page["rows"]] == [text_of(second, "ab"[second % 2]) for second in range(1, 21)]
     assert all(cell["listed"] for row in page["rows"] for cell in row["cells"])
     assert sum(groups) < 2 * 40_000, "of two servers, each looked at twice: less than half of all"
     groups.clear()
-    page = positions_page(incident, Asked(), text_of(39_990, "a"), 20)
+    page = positions_page(incident, PageQuery(), text_of(39_990, "a"), 20)
     assert [row["position"] for row in page["rows"]] == [
         text_of(second, "ab"[second % 2]) for second in range(39_991, 40_001)
     ]

@@ -11,7 +11,7 @@ from entry_samples import logged
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, replica
 from test_replication_was_off import off_and_on, switched
 
-from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.repair_sources import best_links_to, can_fill, sources_that_fill, whole_of
 
 LOST, LATER = csn(10, 2), csn(20, 2)
@@ -102,11 +102,11 @@ def test_a_server_behind_a_hub_is_filled_after_the_hub(tmp_path: Path) -> None:
 @pytest.mark.parametrize("written", [2, 0])
 def test_a_server_that_took_changes_unrecorded_is_no_source(written: int, tmp_path: Path) -> None:
     """Replication was off on s3; the access log shows whether clients wrote there meanwhile. s3 has links to s1 and s2."""
-    situation, _ = situation_of(case_of(tmp_path, off_and_on(switched(written=written))))
+    context, _ = context_of(case_of(tmp_path, off_and_on(switched(written=written))))
     may = not written
-    assert can_fill(situation, "s3", "s1", SUFFIX) is may
-    assert sources_that_fill(situation, ["s2", "s3"], "s1", SUFFIX) == (["s2", "s3"] if may else ["s2"])
-    names = [link.name for link in best_links_to(situation, "s1", SUFFIX)]
+    assert can_fill(context, "s3", "s1", SUFFIX) is may
+    assert sources_that_fill(context, ["s2", "s3"], "s1", SUFFIX) == (["s2", "s3"] if may else ["s2"])
+    names = [link.name for link in best_links_to(context, "s1", SUFFIX)]
     assert sorted(names) == (["s2-to-s1", "s3-to-s1"] if may else ["s2-to-s1"])
     row = {"server": "s1", "suffix": SUFFIX, "position": csn(30, 3), "held_by": ["s2", "s3"]}
-    assert whole_of(situation, [row], ["s2", "s3"]) == (["s2", "s3"] if may else ["s2"])
+    assert whole_of(context, [row], ["s2", "s3"]) == (["s2", "s3"] if may else ["s2"])

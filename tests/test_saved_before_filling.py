@@ -65,13 +65,13 @@ def test_each_of_two_restored_servers_is_saved_first(whole: bool, kept: dict[str
     waits = {"server": "s2", "suffix": "dc=x", "origin": "1", "first": csn(6, 1), "last": csn(9, 1), "suppliers": []}
     lacking = [{"server": name, "suffix": "dc=x", "held_by": ["s2"], "shown_by": []} for name in ("s1", "s3")]
     by_name = {replica.server: replica for replica in replicas}
-    situation: Any = SimpleNamespace(
+    context: Any = SimpleNamespace(
         verdicts=SimpleNamespace(pending=[waits], missing=lacking),
         topology=SimpleNamespace(replicas=replicas, system=SimpleNamespace(typed=lambda text: text)),
         unrecorded={},
         replica=lambda name, suffix: by_name[name],
     )
-    assert waits_for_it(situation) == {(name, "dc=x"): servers for name, servers in kept.items()}
+    assert waits_for_it(context) == {(name, "dc=x"): servers for name, servers in kept.items()}
 
 
 def test_a_link_that_would_pass_over_changes_is_off_before_its_consumer_is_writable() -> None:

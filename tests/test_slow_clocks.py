@@ -12,7 +12,7 @@ from entry_samples import answered, entry, export
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 from test_field_truth import with_a_clock
 
-from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.rules.verdicts import REPLACED
 from workbench.safety import to_yaml
 from workbench.systems.ds389.detectors import slow_clocks
@@ -184,9 +184,9 @@ def test_clocks_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     asked: list[str] = []
     looked = slow_clocks._leads
 
-    def leads(situation: Any, server: str, maker: Any) -> Any:
+    def leads(context: Any, server: str, maker: Any) -> Any:
         asked.append(server)
-        return looked(situation, server, maker)
+        return looked(context, server, maker)
 
     monkeypatch.setattr(slow_clocks, "_leads", leads)
     findings(tmp_path, logs({3: -601}))
@@ -275,7 +275,7 @@ def test_a_mark_of_a_time_to_come_tells_no_time_at_which_a_log_was_made_anew(
         files[f"{name}.replica.ldif"] = replica(rid, elements(claims(r1=(1, mark), r2=(1, 2))))
     files["s1.changelog.ldif"] = changelog([csn(mark, 1)])
     files["s2.changelog.ldif"] = changelog([], marks=[csn(mark, 1)])
-    found, *_ = situation_of(case_of(tmp_path, read_at(files, {"s1": 60, "s2": 60})))
+    found, *_ = context_of(case_of(tmp_path, read_at(files, {"s1": 60, "s2": 60})))
     kinds = {reset.kind for reset in found.verdicts.resets["s2", "dc=example,dc=com"]}
     assert (REPLACED in kinds) is replaced
 

@@ -18,7 +18,7 @@ from workbench.engine.states import (
     CHANGED,
     CREATED,
     DELETED,
-    Shown,
+    EntryStates,
     differing,
     digest_of,
     held_together,
@@ -53,17 +53,17 @@ def rows_of(entry: str, one: Kept) -> list[dict[str, object]]:
     return found + ([row(DELETED, one.gone)] if one.gone else [])
 
 
-def in_memory(fleet: list[tuple[Kept, ...]]) -> Shown:
+def in_memory(fleet: list[tuple[Kept, ...]]) -> EntryStates:
     """The fleet as the engine sees it, entries called by their place."""
     found = []
     for server in range(len(fleet[0])):
         rows = [row for entry, kept in enumerate(fleet) for row in rows_of(f"entry-{entry}", kept[server])]
         made = table("states", rows).select(["entry", "kind", "attribute", "origin", "hi", "number"])
         found.append(made.append_column("server", pa.array([server] * len(made), pa.int8())))
-    return Shown.of(pa.concat_tables(found), len(fleet[0]))
+    return EntryStates.of(pa.concat_tables(found), len(fleet[0]))
 
 
-def told(shown: Shown, found: states.Lacked) -> set[tuple[str, Lacking]]:
+def told(shown: EntryStates, found: states.Lacked) -> set[tuple[str, Lacking]]:
     """What the engine found, in the words of the rule."""
     return {
         (

@@ -23,7 +23,7 @@ from link_samples import (
 )
 from mesh_samples import SUFFIX, agreement, case_of, csn
 
-from workbench.diagnosis.case_diagnosis import diagnose, situation_of
+from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.diagnosis.closed_ways import disabled_say
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.diagnosis.failing_links import _oldest, failing_say
@@ -196,10 +196,10 @@ def test_a_session_that_the_consumer_refused_is_not_blamed_on_the_address(tmp_pa
 
 
 def test_a_change_that_was_made_by_a_clock_ahead_has_no_age(tmp_path: Path) -> None:
-    situation, _ = situation_of(case_of(tmp_path, mesh(REFUSED_LOGIN)))
+    context, _ = context_of(case_of(tmp_path, mesh(REFUSED_LOGIN)))
     read = datetime.fromisoformat(f"{zulu_text(60)}+00:00")
-    assert _oldest(situation, {"to_send": {"1": {"first": csn(3 * 86400, 1)}}}, read) is None
-    assert _oldest(situation, {"to_send": {"1": {"first": csn(20, 1)}}}, read) == timedelta(seconds=40)
+    assert _oldest(context, {"to_send": {"1": {"first": csn(3 * 86400, 1)}}}, read) is None
+    assert _oldest(context, {"to_send": {"1": {"first": csn(20, 1)}}}, read) == timedelta(seconds=40)
 
 
 def test_lines_of_one_name_are_of_the_agreement_whose_status_says_the_same(tmp_path: Path) -> None:

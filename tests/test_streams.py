@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.rules.streams import Difference, Entry, Lack, difference
+from workbench.rules.streams import Difference, Entry, MissingTransaction, difference
 
 IN_PART = ("unfinished", "incomplete", "corrupt", "unknown")
 FATES = ("committed", "committed", "committed", "rolled_back", "event")
@@ -32,7 +32,10 @@ def test_what_came_in_part_is_missing_once_the_copy_is_past_it() -> None:
         Entry("8", 3, "unfinished"),
     ]
     found = difference(commits("5", "9", "7", "8"), copy)
-    assert (found.inside, found.behind) == ([Lack("9", 1, "incomplete")], [Lack("8", 3, "unfinished")])
+    assert (found.inside, found.behind) == (
+        [MissingTransaction("9", 1, "incomplete")],
+        [MissingTransaction("8", 3, "unfinished")],
+    )
     assert found.undecided == {"8": "committed"}
 
 
@@ -58,7 +61,7 @@ def test_what_follows_a_loss_at_the_end_of_a_copy_may_have_been_lost_there() -> 
 
 def test_of_a_third_log_counts_what_is_the_same_there() -> None:
     source, copy = commits("1", "2", "3"), commits("1", "3")
-    assert difference(source, copy, elsewhere=commits("1", "2")).inside == [Lack("2", 1, None)]
+    assert difference(source, copy, elsewhere=commits("1", "2")).inside == [MissingTransaction("2", 1, None)]
     assert difference(source, copy, elsewhere=[Entry("2", 1, "committed", 9, 9)]).alone == ["2"]
     assert difference(source, copy, elsewhere=[Entry("2", 1, "unfinished")]).alone == ["2"]
 

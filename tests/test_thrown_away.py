@@ -12,7 +12,7 @@ from entry_samples import answered, entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
-from workbench.diagnosis.case_diagnosis import logs_of, situation_of
+from workbench.diagnosis.case_diagnosis import context_of, logs_of
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.diagnosis.verdicts import verdicts_on
 from workbench.safety import to_yaml
@@ -584,7 +584,7 @@ def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
     assert not of("CHANGES_THROWN_AWAY", found["findings"])
     assert {row["server"] for row in found["unknown"] if row["why"] == "made_again"} == {"s1", "s2"}
     assert {row["server"]: (row["count"], row["lost"]) for row in found["pending"]} == {"s2": (1, 0)}
-    assert situation_of(case)[0].verdicts.unsure == {(SUFFIX, one): "made_again" for one in LOST}
+    assert context_of(case)[0].verdicts.unsure == {(SUFFIX, one): "made_again" for one in LOST}
 
 
 def test_what_a_server_has_by_its_entries_is_not_taken_out_of_what_it_waits_for(tmp_path: Path) -> None:

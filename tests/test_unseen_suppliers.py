@@ -190,7 +190,7 @@ def test_the_addresses_of_the_collected_servers_are_read_once_for_all_origins(
     for rid in (1, 2):
         files[f"s{rid}.replica.ldif"] = replica(rid, elements(spans))
     read = unseen._listening
-    monkeypatch.setattr(unseen, "_listening", lambda situation: asked.append(situation) or read(situation))
+    monkeypatch.setattr(unseen, "_listening", lambda context: asked.append(context) or read(context))
     found = diagnose(case_of(tmp_path, files))["findings"]
     assert {one["origin"] for one in of("SUPPLIER_NOT_COLLECTED", found) + of("DEAD_ORIGIN", found)} == {"3", "4"}
     assert len(asked) == 1

@@ -17,7 +17,7 @@ from test_silent_servers import _with_failed
 
 from workbench import diagnose
 from workbench.diagnosis.before_replacing import with_what_goes
-from workbench.diagnosis.case_diagnosis import situation_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.model import Finding, step
 from workbench.repair.planner import plan
@@ -113,10 +113,10 @@ def test_who_is_to_be_initialised_and_alone_holds_changes_is_told_to_save_them(k
     ],
 )
 def test_advice_that_says_already_what_is_lost_does_not_say_it_twice(words: str, added: bool, tmp_path: Path) -> None:
-    situation, _ = situation_of(case_of(tmp_path, stranded(True)))
-    assert len([row for row in situation.verdicts.stranded if row["server"] == "s2"]) == 3
+    context, _ = context_of(case_of(tmp_path, stranded(True)))
+    assert len([row for row in context.verdicts.stranded if row["server"] == "s2"]) == 3
     advice = Finding("X", "error", "x", server="s2", suffix=SUFFIX, fix=(step("initialise s2 from s1", "y", words),))
-    (found,) = with_what_goes(situation, [advice])
+    (found,) = with_what_goes(context, [advice])
     (fix,) = found.fix
     more = "; to initialise s2 throws away 3 changes that only s2 holds: save them first (STRANDED_CHANGE)"
     assert fix["caution"] == words + (more if added else "")

@@ -50,7 +50,7 @@ from widgets.progress import Progress
 from workbench.diagnosis.incident import Incident
 from workbench.repair.plan_executor import apply
 from workbench.repair.planner import plan as planned
-from workbench.repair.server_access import Reach
+from workbench.repair.server_access import ServerAccess
 from workbench.runs.baseline_check import check_all
 
 LOST, STUCK, LAGS = "missed_behind_equal_vectors", "purged_changelog", "lag_behind_disabled_links"
@@ -134,7 +134,7 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
     yield "progress", lambda: Progress("reading", lambda: None), [{"what": "cancel"}]
     yield "plan", lambda: PlanView(plan), []
     yield "panel to rehearse", lambda: ConfirmPanel(plan, lost.case.folder), [{"what": "look"}]
-    servers = Reach(urls=["s3=ldap://s3.test"])
+    servers = ServerAccess(urls=["s3=ldap://s3.test"])
     yield "panel to confirm", lambda: ConfirmPanel(plan, lost.case.folder, servers), [{"what": "look"}]
     yield "journal", lambda: JournalView(_begun()), [{"what": "look"}]
     yield "checks", lambda: Checks(check_all([lost.case.folder, "nowhere"])), [{"what": "pick", "index": 1}]

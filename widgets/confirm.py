@@ -20,7 +20,7 @@ from workbench.model import Problem
 from workbench.repair.case_plan import rehearse
 from workbench.repair.plan_executor import FINISHED, Outcome, Site, apply, check_turn
 from workbench.repair.plan_page import journal_rows, losses_of, page_of, step_page
-from workbench.repair.plan_progress import HALF_DONE, NOT_BEGUN, Standing, state_of
+from workbench.repair.plan_progress import HALF_DONE, NOT_BEGUN, PlanProgress, state_of
 from workbench.repair.plan_text import file_of, plan_text, step_text
 from workbench.repair.plan_types import Plan, Step, to_accept
 from workbench.rules.assumptions import ASSUMPTIONS
@@ -85,7 +85,7 @@ class JournalView(View, drawn_by="journal"):
 
 
 class Servers(Protocol):
-    """How the servers of a plan are reached (`workbench.repair.server_access.Reach`)."""
+    """How the servers of a plan are reached (`workbench.repair.server_access.ServerAccess`)."""
 
     @property
     def given(self) -> bool:
@@ -181,7 +181,7 @@ class ConfirmPanel(View, drawn_by="steps+confirm"):
         if self._thread is not None:
             raise Problem("this panel is at work already", do="wait until it has ended, or stop it")
 
-    def _as_shown(self, message: dict[str, Any] | None) -> Standing:
+    def _as_shown(self, message: dict[str, Any] | None) -> PlanProgress:
         """How far the plan is, if that is what the page showed to whoever pressed; else the page shows it now."""
         so_far = state_of(self.folder, self.plan)
         if message is not None and (message.get("seen") != self._seen or self._token(so_far) != self._seen):
@@ -316,11 +316,11 @@ class ConfirmPanel(View, drawn_by="steps+confirm"):
             "can": {"rehearse": bool(self.plan.steps), "verify": self.servers is not None},
         }
 
-    def _token(self, so_far: Standing) -> str:
+    def _token(self, so_far: PlanProgress) -> str:
         """What the page shows of the standing, and before which run: a click belongs to it or is a late one."""
         return f"{self.plan.id}:{so_far.state}:{len(so_far.done)}:{so_far.other}:{self._runs}"
 
-    def _left(self, so_far: Standing) -> list[Step]:
+    def _left(self, so_far: PlanProgress) -> list[Step]:
         if so_far.state not in (NOT_BEGUN, HALF_DONE):
             return []
         return [step for step in self.plan.steps if step.key not in so_far.done]
@@ -341,7 +341,7 @@ def _names(steps: Sequence[Step]) -> list[str]:
     return list(dict.fromkeys(step.server for step in steps))
 
 
-def _banner(so_far: Standing) -> dict[str, Any]:
+def _banner(so_far: PlanProgress) -> dict[str, Any]:
     """What was changed by this plan so far, in capitals."""
     if not (so_far.touched or so_far.done):
         return {"text": NOTHING_WAS_CHANGED, "grave": False}

@@ -8,7 +8,7 @@ from widgets.incident_view import OfIncident, one_of
 from widgets.missed import story_of
 from workbench.text_table import aligned
 from workbench.views.entry_ranges import compared, floor_grid, range_bars
-from workbench.views.position_pages import Asked, positions_page, tombstones_page
+from workbench.views.position_pages import PageQuery, positions_page, tombstones_page
 
 _ORIGINS_SHOWN = 20
 _SERVERS_SHOWN = 25
@@ -17,9 +17,9 @@ _SERVERS_SHOWN = 25
 class _OfRemembered(OfIncident):
     """What is chosen of it, and where one is in it."""
 
-    def asked(self) -> Asked:
+    def asked(self) -> PageQuery:
         """What the inputs say: those that the notebook has."""
-        return Asked(
+        return PageQuery(
             self.suffix, self.only("origin"), self.only("server"), str(self.value("since")), str(self.value("until"))
         )
 

@@ -243,7 +243,7 @@ class System:
                   is the name of its server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
     spelled       a suffix as a person types it -> the one spelling that the tables have
-    supplying     gives what its suppliers do (`workbench.rules.send_session.Supplying`); None where nothing like a session is known
+    supplying     gives what its suppliers do (`workbench.rules.send_session.Supplying`); None where no session is known
     proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
     vector_word   what the contract calls the evidence of a vector
     pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)

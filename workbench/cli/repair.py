@@ -18,7 +18,7 @@ from workbench.cli.diagnosis import SOURCE, with_sources
 from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, say
 from workbench.model import Problem
-from workbench.repair.plan_progress import Standing
+from workbench.repair.plan_progress import PlanProgress
 from workbench.repair.plan_text import file_of, plan_text, step_text
 from workbench.repair.plan_types import NAME, Plan, as_json, read_plan, to_accept
 from workbench.repair.server_access import REPLICATION_PASSWORD
@@ -161,7 +161,7 @@ def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
     _run(read_plan(plan_file), plan_file, options, resume=True)
 
 
-def _tell_what_stays(plan: Plan, ended: Standing) -> None:
+def _tell_what_stays(plan: Plan, ended: PlanProgress) -> None:
     for step in plan.steps if plan.id == ended.plan else ():
         if step.key in ended.done:
             way = f"to take it back: {step.undo}" if step.undo else f"it cannot be taken back: {step.cannot_undo}"

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from workbench.intake.signals import handled
-from workbench.repair.server_access import PASSWORD, Reach
+from workbench.repair.server_access import PASSWORD, ServerAccess
 from workbench.safety import printable
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -73,10 +73,10 @@ def reaching(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def reach_of(options: dict[str, Any]) -> Reach:
+def reach_of(options: dict[str, Any]) -> ServerAccess:
     """The servers that were named, and how they are reached; a person at a terminal is asked for passwords."""
-    known = {one.name for one in fields(Reach)} & options.keys()
-    return Reach(**{name: options[name] for name in known}, ask=_asked if sys.stdin.isatty() else None)
+    known = {one.name for one in fields(ServerAccess)} & options.keys()
+    return ServerAccess(**{name: options[name] for name in known}, ask=_asked if sys.stdin.isatty() else None)
 
 
 def _asked(whose: str) -> str:

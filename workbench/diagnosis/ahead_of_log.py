@@ -15,15 +15,15 @@ from workbench.rules.verdicts import COMMITTED, MOMENTS_APART, REPLACED, TOTAL
 from workbench.topology.topology import Replica
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
+def vector_ahead_of_log(context: DetectorContext) -> Iterator[Finding]:
     """A vector claims an own change that no log of the server holds, though the log was written later."""
-    if situation.topology.system.tiering:
+    if context.topology.system.tiering:
         return  # a physical log goes on while it is read: the end of a dump is no loss
-    newest = situation.newest()
-    for one in situation.topology.replicas:
+    newest = context.newest()
+    for one in context.topology.replicas:
         own = one.vector.get(one.origin or "")
         if one.origin is None or one.log is None or own is None or own.max is None:
             continue
@@ -31,31 +31,31 @@ def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
             continue  # what could not be read may be the record
         logs = [
             log.facts.get("by_origin", {}).get(one.origin, {})
-            for log in situation.case.inputs
+            for log in context.case.inputs
             if log.server == one.server and log.suffix == one.suffix
         ]
-        held = max([*(str(seen["max"]) for seen in logs if seen), *_logged(situation, one)], default="")
-        made = moment_of(situation, own.max)
-        resets = situation.verdicts.resets.get((one.server, one.suffix), [])
+        held = max([*(str(seen["max"]) for seen in logs if seen), *_logged(context, one)], default="")
+        made = moment_of(context, own.max)
+        resets = context.verdicts.resets.get((one.server, one.suffix), [])
         replaced = any(reset.kind in (TOTAL, REPLACED) and made and made <= reset.ended for reset in resets)
         if (
             own.max <= held
             or replaced
-            or own.max <= max(situation.verdicts.marks.get((one.server, one.suffix), {}).values(), default="")
+            or own.max <= max(context.verdicts.marks.get((one.server, one.suffix), {}).values(), default="")
         ):
             continue
         shown = max((str(seen["max"]) for seen in one.log.facts.get("by_origin", {}).values()), default="")
-        written = _written(situation, one)
+        written = _written(context, one)
         if written is not None:
             later = made is not None and written - made >= COMMITTED
         else:
             # Records of others may be younger though they were written before it: clocks differ, and it is written last.
             alive = max(
-                filter(None, (newest.get(one.server), moment_of(situation, shown) if shown else None)), default=None
+                filter(None, (newest.get(one.server), moment_of(context, shown) if shown else None)), default=None
             )
             later = bool(made and alive and alive - made >= MOMENTS_APART)
         if later:
-            show = situation.topology.system.show
+            show = context.topology.system.show
             yield Finding(
                 "VECTOR_AHEAD_OF_LOG",
                 "warning",
@@ -76,24 +76,24 @@ def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _logged(situation: Situation, one: Replica) -> Iterator[str]:
+def _logged(context: DetectorContext, one: Replica) -> Iterator[str]:
     """The last own change that each log of all suffixes of the server names in this one."""
-    if situation.of_several(one.server):
+    if context.of_several(one.server):
         mine = (pc.field("origin") == one.origin) & pc.field("position").is_valid()
-        for batch in situation.rows("applied", ["position"], mine, server=one.server, suffix=one.suffix):
+        for batch in context.rows("applied", ["position"], mine, server=one.server, suffix=one.suffix):
             yield pc.max(batch["position"]).as_py()
 
 
-def _written(situation: Situation, one: Replica) -> datetime | None:
+def _written(context: DetectorContext, one: Replica) -> datetime | None:
     """When the log was last written out, if the server's messages tell."""
-    code = situation.topology.proving.log_written
+    code = context.topology.proving.log_written
     if not code:
         return None
-    here, at = pc.field("code") == code, situation.topology.snapshot
-    stores, several = stores_of(situation.case.inputs, one.server), situation.of_several(one.server)
+    here, at = pc.field("code") == code, context.topology.snapshot
+    stores, several = stores_of(context.case.inputs, one.server), context.of_several(one.server)
     times = [
         row["at"]
-        for batch in situation.rows("messages", ["at", "suffix", "numbers"], here, server=one.server, snapshot=at)
+        for batch in context.rows("messages", ["at", "suffix", "numbers"], here, server=one.server, snapshot=at)
         for row in batch.to_pylist()
         if row["at"] and (not several or _names(row, stores) == one.suffix)
     ]

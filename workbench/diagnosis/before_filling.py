@@ -11,35 +11,35 @@ from workbench.diagnosis.stuck_servers import holders_of_waits, to_be_filled
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def source_first(situation: Situation, source: str, suffix: str | None, server: str) -> Iterator[Mapping[str, Any]]:
+def source_first(context: DetectorContext, source: str, suffix: str | None, server: str) -> Iterator[Mapping[str, Any]]:
     """The step before a source initialises this server, where no session delivers the changes that the source waits for."""
-    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
+    waits = [row for row in context.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
     stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
-    if write_again_first(situation, source, suffix) or holders_of_waits(situation, source, suffix) == [server]:
+    if write_again_first(context, source, suffix) or holders_of_waits(context, source, suffix) == [server]:
         return  # it waits for what only the server itself has
-    if source in situation.once(waits_for_it).get((server, suffix), ()):
+    if source in context.once(waits_for_it).get((server, suffix), ()):
         return  # that is saved first
-    if stuck and (source, suffix) in situation.once(to_be_filled):
+    if stuck and (source, suffix) in context.once(to_be_filled):
         yield step(
             f"first do what REINIT_REQUIRED says of {source}",
             f"{source} itself waits for {counted(stuck)}, and hands on only what it has",
         )
 
 
-def losing_sources(situation: Situation, server: str, suffix: str | None) -> set[str]:
+def losing_sources(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
     """The servers from which this one, filled, would lose what it has, or be stuck."""
-    return lacking_what_it_has(situation, server, suffix) | _waiting_for_what_it_has(situation, server, suffix)
+    return lacking_what_it_has(context, server, suffix) | _waiting_for_what_it_has(context, server, suffix)
 
 
-def _waiting_for_what_it_has(situation: Situation, server: str, suffix: str | None) -> set[str]:
+def _waiting_for_what_it_has(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
     """The servers that no session brings what this one has, and of which nothing else says so: filled from one, it is stuck."""
-    mine, typed = situation.replica(server, suffix), situation.topology.system.typed
+    mine, typed = context.replica(server, suffix), context.topology.system.typed
     return {
         row["server"]
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if mine and row["suffix"] == suffix and row["server"] != server and not (row["suppliers"] or row.get("through"))
         if mine.top(row["origin"]) >= (typed(row["first"]) or "")
         # What the server alone has is saved before it is filled.
@@ -47,16 +47,16 @@ def _waiting_for_what_it_has(situation: Situation, server: str, suffix: str | No
             other.suffix == suffix
             and other.server not in (server, row["server"])
             and other.top(row["origin"]) >= (typed(row["first"]) or "")
-            for other in situation.topology.replicas
+            for other in context.topology.replicas
         )
-        and (row["server"], suffix) not in situation.once(to_be_filled)
+        and (row["server"], suffix) not in context.once(to_be_filled)
     }
 
 
-def fed_alone_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
+def fed_alone_first(context: DetectorContext, server: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
     """What comes before a server is filled that alone feeds another one: its log is new then."""
-    failing = {(one.supplier, one.consumer) for one in situation.topology.links if one.suffix == suffix and one.blocked}
-    if found := fed_by_it_alone(situation, server, suffix, failing):
+    failing = {(one.supplier, one.consumer) for one in context.topology.links if one.suffix == suffix and one.blocked}
+    if found := fed_by_it_alone(context, server, suffix, failing):
         fed, failed = found
         yield step(
             f"before {server} is initialised, do what LINK_FAILING says on {listed(failed)}",

@@ -17,36 +17,36 @@ from workbench.diagnosis.relayed_changes import INITIALISATION_RUNNING
 from workbench.model import Finding, counted, listed
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Topology
 
 _SAYS_SO = ("save", "throws away", "only {} holds", "are lost", "would lose")
 """Words of advice that tells already what is lost by it."""
 
 
-def with_what_goes(situation: Situation, findings: Iterable[Finding]) -> list[Finding]:
+def with_what_goes(context: DetectorContext, findings: Iterable[Finding]) -> list[Finding]:
     """The findings; advice to initialise a server says which changes that server alone holds, if it does not yet."""
     alone: dict[tuple[str, str | None], set[tuple[str, str]]] = {}
-    for row in situation.verdicts.stranded:
+    for row in context.verdicts.stranded:
         if not row.get(LOG_ONLY):
             alone.setdefault((row["server"], row["suffix"]), set()).add((row["origin"], row["position"]))
-    least = "at least " if "stranded" in situation.verdicts.cut() else ""
+    least = "at least " if "stranded" in context.verdicts.cut() else ""
     found = list(findings)
     for (server, suffix), changes in sorted(alone.items(), key=str):
         found = _said(
-            situation, found, server, suffix, f"{least}{counted(len(changes))}", len(changes), "STRANDED_CHANGE"
+            context, found, server, suffix, f"{least}{counted(len(changes))}", len(changes), "STRANDED_CHANGE"
         )
-    for one in situation.topology.replicas:
-        if (one.server, one.suffix) not in alone and (count := alone_without_log(situation, one.server, one.suffix)):
-            found = _said(situation, found, one.server, one.suffix, counted(count), count, "PENDING_CHANGES")
+    for one in context.topology.replicas:
+        if (one.server, one.suffix) not in alone and (count := alone_without_log(context, one.server, one.suffix)):
+            found = _said(context, found, one.server, one.suffix, counted(count), count, "PENDING_CHANGES")
     return found
 
 
 def _said(
-    situation: Situation, found: list[Finding], server: str, suffix: str | None, changes: str, count: int, code: str
+    context: DetectorContext, found: list[Finding], server: str, suffix: str | None, changes: str, count: int, code: str
 ) -> list[Finding]:
-    fills = re.compile(rf"(?<!not )\b{situation.topology.system.refill} {re.escape(server)}(?![\w.-])")
-    goes = f"to {situation.topology.system.refill} {server} throws away {changes} that only {server} holds: save "
+    fills = re.compile(rf"(?<!not )\b{context.topology.system.refill} {re.escape(server)}(?![\w.-])")
+    goes = f"to {context.topology.system.refill} {server} throws away {changes} that only {server} holds: save "
     goes += f"{'it' if count == 1 else 'them'} first ({code})"
     for number, one in enumerate(found):
         if one.suffix in (None, suffix):

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from workbench.case.case import Case
 from workbench.diagnosis.before_replacing import restart_after_filling, with_what_goes
 from workbench.diagnosis.causes import name_causes
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.detectors import detected
 from workbench.diagnosis.entry_diagnosis import judged_by_entry, pulls
 from workbench.diagnosis.finding_references import drop_void_causes, name_what_tells, with_shown_references
@@ -43,7 +43,7 @@ from workbench.engine.positions import place
 from workbench.intake.files import EMPTY
 from workbench.intake.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem, counted
-from workbench.rules.send_session import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, Talk, plan
+from workbench.rules.send_session import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, SendSession, plan
 from workbench.systems import system_named
 from workbench.topology.history import moment_of
 from workbench.topology.timeline import Timeline
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from workbench.engine.pairs import Asker
-    from workbench.engine.position_index import Known
+    from workbench.engine.position_index import PositionIndex
 
 UNKNOWN = "unknown"
 DIGESTS, POSITIONS = "digests", "positions"
@@ -91,7 +91,7 @@ def diagnose(
     _check_names(shown, servers, origins)
     # Findings do not depend on how many rows somebody wants to see.
     pairs, judged = _judged(case, shown, max(limit, LIMIT), rules, spark)
-    situation, everything = _detected(case, shown, pairs, judged)
+    context, everything = _detected(case, shown, pairs, judged)
     findings = [one for one in everything if _about(one, servers, origins)]
 
     def kept(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -110,12 +110,12 @@ def diagnose(
             *(replica_rows(judged.streams) if judged.streams else ()),
         ],
         "links": [_link(link) for link in shown.links],
-        "not_collected": situation.all_not_collected,
+        "not_collected": context.all_not_collected,
         "pairs": pairs,
         **{name: rows[:limit] for name, rows in lists.items()},
         "findings": with_servers([_finding(one) for one in findings]),
-        "floors": situation.floors.floors,
-        "tombstones": situation.floors.tombstones,
+        "floors": context.floors.floors,
+        "tombstones": context.floors.tombstones,
         "streams": log_rows(judged.streams) if judged.streams else [],
         "fleet": copy_rows(judged.streams) if judged.streams else [],
         "appliers": applier_rows(judged.streams) if judged.streams else [],
@@ -132,7 +132,7 @@ def diagnose(
     }
 
 
-def situation_of(case: Case) -> tuple[Situation, list[Finding]]:
+def context_of(case: Case) -> tuple[DetectorContext, list[Finding]]:
     """What the last snapshot of the case shows, and what all detectors find in it, the gravest first."""
     shown = topology(case)
     return _detected(case, shown, *_judged(case, shown, LIMIT))
@@ -162,18 +162,18 @@ def _judged(
 
 def _detected(
     case: Case, shown: Topology, pairs: list[dict[str, Any]], judged: Verdicts
-) -> tuple[Situation, list[Finding]]:
-    situation = Situation(case, shown, pairs, judged)
-    name_causes(situation)
-    note_passed_over(situation)
-    note_resting(situation, pairs)
+) -> tuple[DetectorContext, list[Finding]]:
+    context = DetectorContext(case, shown, pairs, judged)
+    name_causes(context)
+    note_passed_over(context)
+    note_resting(context, pairs)
     sources = judged.streams.sources if judged.streams else {}
-    found = on_furthest(with_sources(detected(situation), sources), judged.tiers)
-    said = with_steps_before_filling(situation, in_precedence(found, situation.topology.links))
+    found = on_furthest(with_sources(detected(context), sources), judged.tiers)
+    said = with_steps_before_filling(context, in_precedence(found, context.topology.links))
     said = with_shown_references(said)
     drop_void_causes(judged.missing, said)
     name_what_tells(pairs, said)
-    return situation, sorted(restart_after_filling(with_what_goes(situation, said), situation.topology), key=_rank)
+    return context, sorted(restart_after_filling(with_what_goes(context, said), context.topology), key=_rank)
 
 
 def case_at(case: Case, as_of: str | None) -> Case:
@@ -348,7 +348,7 @@ def _check_equal(from_digests: list[dict[str, Any]], counted: list[dict[str, Any
             )
 
 
-def _check_differences(spark: SparkSession, known: Sequence[Known], logs: Mapping[str, StoredLog]) -> None:
+def _check_differences(spark: SparkSession, known: Sequence[PositionIndex], logs: Mapping[str, StoredLog]) -> None:
     from workbench.engine.spark_missing import told_otherwise
 
     for log, origin in told_otherwise(spark, known):
@@ -426,7 +426,7 @@ class PlannedSession:
         self.row = _row(shown, rules, [], pair, {supplier.log.file: log} if supplier.log else {})
         self._talk = self.open()
 
-    def open(self) -> Talk:
+    def open(self) -> SendSession:
         """The session as it begins, to be played once."""
         supplier, consumer, _ = self.pair
         return self.rules.open(self.log, supplier.vector, consumer.vector, consumer.origin or "")

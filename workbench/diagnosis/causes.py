@@ -18,7 +18,7 @@ from workbench.diagnosis.left_out_changes import name_left_out, name_only_who_ha
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 UNTOLD = "its entries were changed or lost past replication: no log tells how"
 """Reason of a change that only entries show to be missing."""
@@ -41,28 +41,28 @@ def told_without_code(reasons: Sequence[str], codes: Collection[str]) -> str:
     return "" if only in (UNTOLD, NOTHING_FITS, STATES_UNTOLD) or only.partition(":")[0] in codes else only
 
 
-def name_causes(situation: Situation) -> None:
+def name_causes(context: DetectorContext) -> None:
     """Write `cause` and `reasons` into the rows of the missing changes.
 
     A candidate is named where it is the only one by which the server would lack the change. Of several, and of none, the
     cause stays open; the reasons list what was tried.
     """
-    if situation.topology.system.proving is None:
+    if context.topology.system.proving is None:
         return
     missing: dict[Key, list[dict[str, Any]]] = {}
-    lacked = [row for row in situation.verdicts.missing if row["rule"] == ENTRIES_LACK]
-    for row in situation.verdicts.missing:
+    lacked = [row for row in context.verdicts.missing if row["rule"] == ENTRIES_LACK]
+    for row in context.verdicts.missing:
         if row["rule"] == ENTRIES_LACK:
             row["reasons"] = [UNTOLD]
             continue
         missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
-    situation.verdicts.cut_short = name_left_out(situation, lacked)
-    name_only_who_has_it(situation.verdicts.missing, situation.verdicts.cut_short)
+    context.verdicts.cut_short = name_left_out(context, lacked)
+    name_only_who_has_it(context.verdicts.missing, context.verdicts.cut_short)
     for key, rows in missing.items():
-        proving, loss = situation.topology.proving, _loss(situation, key, rows[:_LOOKED_AT])
+        proving, loss = context.topology.proving, _loss(context, key, rows[:_LOOKED_AT])
         candidates = proving.causes(loss)
         # What may have happened in another suffix is no cause, and leaves none the only one.
-        cleaned, sure = _cleaned(situation, key[2]), tuple(one for one in loss.resets if one.sure)
+        cleaned, sure = _cleaned(context, key[2]), tuple(one for one in loss.resets if one.sure)
         surely = candidates
         if sure != loss.resets or cleaned != loss.cleaned:
             surely, candidates = (
@@ -76,26 +76,26 @@ def name_causes(situation: Situation) -> None:
             row["cause"] = (codes.pop() or None) if certain and len(codes) == 1 else None
             told = [f"{one.code}: {one.because}" if one.code else one.because for one in fitting]
             row["reasons"] = told or [NOTHING_FITS]
-    gone = named_in(situation.thrown_away)
-    for row in situation.verdicts.missing:
+    gone = named_in(context.thrown_away)
+    for row in context.verdicts.missing:
         if (row["suffix"], row["position"]) in gone:
             row["cause"] = "CHANGES_THROWN_AWAY"
             row["reasons"] = ["no collected server holds it, and the data of the server that made it were replaced"]
 
 
-def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> Loss:
+def _loss(context: DetectorContext, key: Key, rows: Iterable[Mapping[str, Any]]) -> Loss:
     server, suffix, origin = key
-    typed = situation.topology.system.typed
+    typed = context.topology.system.typed
     rows = list(rows)
     keys = tuple(sorted(typed(row["position"]) or row["position"] for row in rows))
-    replica = situation.replica(server, suffix)
-    held, only_here, below = situation.verdicts.own_near.get(key, ((), frozenset(), None))
+    replica = context.replica(server, suffix)
+    held, only_here, below = context.verdicts.own_near.get(key, ((), frozenset(), None))
     refused = frozenset(row["position"] for row in rows if row["rule"] == "skipped")
     codes = {
-        row["position"]: row["code"] for row in _answers(situation, server, suffix, refused) if row["code"] is not None
+        row["position"]: row["code"] for row in _answers(context, server, suffix, refused) if row["code"] is not None
     }
     others = {row["position"] for row in rows}.difference(refused)
-    marks = situation.verdicts.marks.get((server, suffix), {})
+    marks = context.verdicts.marks.get((server, suffix), {})
     return Loss(
         origin,
         replica is not None and replica.origin == origin,
@@ -107,86 +107,88 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
         max([*keys, *(one.max or "" for one in [replica.seen()[origin]] if replica)]) if replica else keys[-1],
         refused,
         codes,
-        _before(situation, key, keys[-1]),
+        _before(context, key, keys[-1]),
         marks.get(origin),
-        _resets(situation, key),
-        _passed_over(situation, server, suffix),
-        _cleaned(situation, origin, surely=True),
-        _unwritten(situation, server, suffix, others),
-        _log_made(situation, server, suffix),
+        _resets(context, key),
+        _passed_over(context, server, suffix),
+        _cleaned(context, origin, surely=True),
+        _unwritten(context, server, suffix, others),
+        _log_made(context, server, suffix),
     )
 
 
-def _log_made(situation: Situation, server: str, suffix: str | None) -> datetime | None:
+def _log_made(context: DetectorContext, server: str, suffix: str | None) -> datetime | None:
     """When the server last said that its log of changes was removed."""
-    codes = situation.topology.proving.log_removed
+    codes = context.topology.proving.log_removed
     where = pc.field("code").isin(pa.array(sorted(codes), pa.string())) & pc.field("at").is_valid()
-    of = suffix if situation.of_several(server) else None
-    found = situation.rows("messages", ["at"], where, server=server, suffix=of) if codes else ()
+    of = suffix if context.of_several(server) else None
+    found = context.rows("messages", ["at"], where, server=server, suffix=of) if codes else ()
     return max((row["at"] for batch in found for row in batch.to_pylist()), default=None)
 
 
-def _answers(situation: Situation, server: str, suffix: str | None, positions: Iterable[str]) -> list[dict[str, Any]]:
+def _answers(
+    context: DetectorContext, server: str, suffix: str | None, positions: Iterable[str]
+) -> list[dict[str, Any]]:
     """What the access log of a server shows of these changes, where it refused them."""
     wanted = sorted(positions)
     where = pc.field("position").isin(pa.array(wanted, pa.string())) & (pc.field("outcome") == "refused")
-    found = situation.rows("applied", ["position", "code", "at"], where, server=server, suffix=suffix) if wanted else ()
+    found = context.rows("applied", ["position", "code", "at"], where, server=server, suffix=suffix) if wanted else ()
     return [row for batch in found for row in batch.to_pylist()]
 
 
-def _unwritten(situation: Situation, server: str, suffix: str | None, positions: Iterable[str]) -> frozenset[str]:
+def _unwritten(context: DetectorContext, server: str, suffix: str | None, positions: Iterable[str]) -> frozenset[str]:
     """The changes that it answered with a failure in the moment in which it said that its database could not be written."""
-    told = situation.topology.proving.unwritten
-    if not any(told and one.facts.get("codes", {}).get(told) for one in situation.inputs if one.server == server):
+    told = context.topology.proving.unwritten
+    if not any(told and one.facts.get("codes", {}).get(told) for one in context.inputs if one.server == server):
         return frozenset()
     where = (pc.field("code") == told) & pc.field("at").is_valid()
     failed = [
-        row["at"] for batch in situation.rows("messages", ["at"], where, server=server) for row in batch.to_pylist()
+        row["at"] for batch in context.rows("messages", ["at"], where, server=server) for row in batch.to_pylist()
     ]
     return frozenset(
         row["position"]
-        for row in _answers(situation, server, suffix, positions)
+        for row in _answers(context, server, suffix, positions)
         if row["at"] and row["code"] == OPERATIONS_ERROR and any(abs(row["at"] - at) < _AT_ONCE for at in failed)
     )
 
 
-def _before(situation: Situation, key: Key, below: str) -> str | None:
+def _before(context: DetectorContext, key: Key, below: str) -> str | None:
     """The highest that the server had seen of the origin in an earlier snapshot, when the last missing change was not covered."""
-    labels = list(situation.case.snapshots)
+    labels = list(context.case.snapshots)
     seen = []
-    for label in labels[: labels.index(situation.topology.snapshot)]:
-        shown = situation.at(label)
+    for label in labels[: labels.index(context.topology.snapshot)]:
+        shown = context.at(label)
         for one in shown.replicas if shown else ():
             if (one.server, one.suffix) == key[:2] and key[2] in (had := one.seen()):
                 seen.append(had[key[2]].max or "")
     return max((position for position in seen if position < below), default=None)
 
 
-def _resets(situation: Situation, key: Key) -> tuple[Reset, ...]:
-    return tuple(situation.verdicts.resets.get(key[:2], ()))
+def _resets(context: DetectorContext, key: Key) -> tuple[Reset, ...]:
+    return tuple(context.verdicts.resets.get(key[:2], ()))
 
 
-def _passed_over(situation: Situation, server: str, suffix: str | None) -> tuple[tuple[datetime, str], ...]:
+def _passed_over(context: DetectorContext, server: str, suffix: str | None) -> tuple[tuple[datetime, str], ...]:
     """When sessions to this server left out everything before a change, and which."""
-    code = situation.topology.proving.passed_over
+    code = context.topology.proving.passed_over
     found = []
-    for link in situation.topology.links:
+    for link in context.topology.links:
         if code and (link.consumer, link.suffix) == (server, suffix):
             where = (pc.field("code") == code) & (pc.field("link") == link.name) & pc.field("at").is_valid()
-            of = None if situation.only_link(link.supplier, suffix, link.name) else suffix
-            for batch in situation.rows("messages", ["at", "position"], where, server=link.supplier, suffix=of):
+            of = None if context.only_link(link.supplier, suffix, link.name) else suffix
+            for batch in context.rows("messages", ["at", "position"], where, server=link.supplier, suffix=of):
                 found += [(row["at"], row["position"]) for row in batch.to_pylist() if row["position"]]
     return tuple(sorted(found))
 
 
-def _cleaned(situation: Situation, origin: str, surely: bool = False) -> datetime | None:
+def _cleaned(context: DetectorContext, origin: str, surely: bool = False) -> datetime | None:
     """When any server last said that the origin was cleaned; `surely`: one that may have said it of no other suffix."""
-    code = situation.topology.proving.cleaned
+    code = context.topology.proving.cleaned
     where = (pc.field("code") == code) & (pc.field("origin") == origin) & pc.field("at").is_valid()
     times = [
         row["at"]
-        for batch in (situation.rows("messages", ["at", "server"], where) if code else ())
+        for batch in (context.rows("messages", ["at", "server"], where) if code else ())
         for row in batch.to_pylist()
-        if not surely or not situation.of_several(row["server"])
+        if not surely or not context.of_several(row["server"])
     ]
     return max(times, default=None)

@@ -49,7 +49,7 @@ from workbench.rules.vectors import last
 from workbench.rules.verdicts import ENTRIES_LACK
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica, Topology
 
 Key = tuple[str, str | None, str]
@@ -72,37 +72,37 @@ def _proof(row: Mapping[str, Any]) -> dict[str, Any]:
 # --- a server that went back in time
 
 
-def rolled_back(situation: Situation) -> Iterator[Finding]:
+def rolled_back(context: DetectorContext) -> Iterator[Finding]:
     """Others hold own changes of a server, made before it was read, that it does not know: it runs on an older state."""
-    newest = situation.newest()
-    for one in situation.topology.replicas:
+    newest = context.newest()
+    for one in context.topology.replicas:
         if one.origin is None or not (one.claims or one.log):
             continue
         # What it claimed when it was read once more counts: it wrote on while the others were read.
         own = max(_last(one, one.origin), one.later.get(one.origin, ""))
         others = {
             other.server: _last(other, one.origin)
-            for other in situation.topology.replicas
+            for other in context.topology.replicas
             if other.suffix == one.suffix and other is not one
         }
         ahead = {server: position for server, position in others.items() if position > own}
         if not ahead:
             continue
         top = max(ahead.values())
-        if situation.topology.made_meanwhile(situation.topology.system.moment(top)):
+        if context.topology.made_meanwhile(context.topology.system.moment(top)):
             continue
-        earlier = situation.earlier
+        earlier = context.earlier
         before = replica_of(earlier, one) if earlier else None
         had = _last(before, one.origin) if before else ""
         # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
-        if not (had > own or _lived_on(situation, one, top, newest.get(one.server))) or _of_two(situation, one):
+        if not (had > own or _lived_on(context, one, top, newest.get(one.server))) or _of_two(context, one):
             continue
-        show = situation.topology.system.show
-        replaced = "" if situation.topology.pulling else replaced_after(situation, one.server, one.suffix, [top])
+        show = context.topology.system.show
+        replaced = "" if context.topology.pulling else replaced_after(context, one.server, one.suffix, [top])
         why = f"{replaced}, and these data lack them" if replaced else "it was restored from an older state"
         shown = "which was restored from an older state"
-        if not own and not replaced and not situation.topology.pulling:
-            if show(top) in (kept_by_entries(situation, one.suffix, one.origin, one.server, [show(top)]) or ()):
+        if not own and not replaced and not context.topology.pulling:
+            if show(top) in (kept_by_entries(context, one.suffix, one.origin, one.server, [show(top)]) or ()):
                 continue  # its vector was made anew, and its data are those of before
             why = "its vector was made anew, as where a server is made a supplier again, or it was restored from an older state"
             shown = "or its vector was made anew"
@@ -110,7 +110,7 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
             "ROLLED_BACK",
             "error",
             f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
-            f"{why}{_refuses(situation, one)}",
+            f"{why}{_refuses(context, one)}",
             server=one.server,
             origin=one.origin,
             suffix=one.suffix,
@@ -119,35 +119,35 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
                 {"server": server, "knows": show(position) if position else None, "of_origin": one.origin}
                 for server, position in sorted({**others, one.server: own}.items())
             ),
-            fix=(_given_back(situation, one),),
+            fix=(_given_back(context, one),),
             root=""
-            if situation.topology.pulling
+            if context.topology.pulling
             else f"own changes are gone on {one.server}"
             + (f": {replaced}, without them" if replaced else f", {shown}"),
         )
 
 
-def _of_two(situation: Situation, one: Replica) -> bool:
+def _of_two(context: DetectorContext, one: Replica) -> bool:
     """True where servers pull and another one makes changes as the same origin: which of these it lost, nothing tells."""
-    return situation.topology.pulling is not None and is_shared(situation.topology, one)
+    return context.topology.pulling is not None and is_shared(context.topology, one)
 
 
-def _refuses(situation: Situation, one: Replica) -> str:
+def _refuses(context: DetectorContext, one: Replica) -> str:
     """How much entries of others still show of what it lost, in words; empty where they show none."""
     key = (one.server, one.suffix, one.origin)
-    waits = (row for row in situation.verdicts.pending if (row["server"], row["suffix"], row["origin"]) == key)
-    count = sum(row["count"] for row in waits) if situation.topology.pulling else 0
+    waits = (row for row in context.verdicts.pending if (row["server"], row["suffix"], row["origin"]) == key)
+    count = sum(row["count"] for row in waits) if context.topology.pulling else 0
     return f"; entries of other servers still show {counted(count, 'change')} of these" if count else ""
 
 
-def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
+def _given_back(context: DetectorContext, one: Replica) -> dict[str, str | None]:
     """How a server comes to what it lost, where suppliers send from a log, and where consumers ask."""
-    if situation.topology.pulling:
+    if context.topology.pulling:
         return step(
             f"let nobody write on {one.server}, and refresh it from the server with the most complete data",
             "it refuses whatever is supplied to it as long as that holds own changes of it which it does not know",
             "its next own change moves its vector over those that it lost, and hides them; "
-            + lost_with(situation, one.server, one.suffix),
+            + lost_with(context, one.server, one.suffix),
         )
     return step(
         f"let nobody write on {one.server} until it has its own changes back; "
@@ -157,16 +157,16 @@ def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
     )
 
 
-def _lived_on(situation: Situation, one: Replica, change: str, newest: datetime | None) -> bool:
+def _lived_on(context: DetectorContext, one: Replica, change: str, newest: datetime | None) -> bool:
     """True if the server was read after it made this change.
 
     Where its files tell its own clock that alone counts: the changes of a server with a clock ahead lie in its future.
     """
-    if situation.topology.pulling:
-        clock = clock_of(situation.case, situation.topology, one)
-        return clock is not None and situation.topology.system.halves(change)[0] <= clock
-    known = moment_of(situation, *(span.max for span in one.seen().values() if span.max))
-    alive, made = max(filter(None, (newest, known)), default=None), moment_of(situation, change)
+    if context.topology.pulling:
+        clock = clock_of(context.case, context.topology, one)
+        return clock is not None and context.topology.system.halves(change)[0] <= clock
+    known = moment_of(context, *(span.max for span in one.seen().values() if span.max))
+    alive, made = max(filter(None, (newest, known)), default=None), moment_of(context, change)
     return bool(alive and made and made < alive)
 
 
@@ -181,23 +181,23 @@ def _of_changes(key: Key, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
+def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
     """A server lacks own changes that its vector covers: it went back in time and wrote again, or its data were edited."""
-    origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
+    origins = {(one.server, one.suffix): one.origin for one in context.topology.replicas}
     # What its entries lose while its log keeps it was not lost by going back in time.
-    logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
-    of_two = {(one.server, one.suffix) for one in situation.topology.replicas if _of_two(situation, one)}
-    gone = named_in(situation.thrown_away)
+    logged = (row for row in context.verdicts.missing if row.get("rule") != ENTRIES_LACK)
+    of_two = {(one.server, one.suffix) for one in context.topology.replicas if _of_two(context, one)}
+    gone = named_in(context.thrown_away)
     for key, lost in _by_key(logged).items():
         server, suffix, origin = key
         rows = [row for row in lost if (row["suffix"], row["position"]) not in gone]
         if origins.get((server, suffix)) != origin or not rows or (server, suffix) in of_two:
             continue
-        alone = _alone_with(situation, rows)
-        came = replaced_after(situation, server, suffix, [rows[-1]["position"]])
+        alone = _alone_with(context, rows)
+        came = replaced_after(context, server, suffix, [rows[-1]["position"]])
         without = f"{came}, without them; " if came else ""
-        wrote = wrote_again(situation, server, suffix, origin)
-        only = f"{as_collected(situation, suffix)}only {alone}"
+        wrote = wrote_again(context, server, suffix, origin)
+        only = f"{as_collected(context, suffix)}only {alone}"
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
@@ -208,85 +208,85 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
                 f"{only} still holds {counted(len(rows), 'own change')} that {server} lost"
                 if alone
                 else ""
-                if situation.topology.pulling
+                if context.topology.pulling
                 else f"{counted(len(rows), 'own change')} {'is' if len(rows) == 1 else 'are'} gone on {server}"
                 f"{', which wrote again' if wrote else ''}"
             ),
-            fix=(_given_own_back(situation, rows, server, alone),),
+            fix=(_given_own_back(context, rows, server, alone),),
         )
 
 
 def _given_own_back(
-    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, alone: str | None
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str, alone: str | None
 ) -> Mapping[str, Any]:
     """How a server gets its own changes back; `alone`: the last one that holds them."""
     suffix, held = rows[0]["suffix"], holders_of_rows(rows)
-    if saved := from_a_log_of_before(situation, rows, held):
+    if saved := from_a_log_of_before(context, rows, held):
         return saved
-    holders = whole_of(situation, rows, held) or held
+    holders = whole_of(context, rows, held) or held
     whose = f"{'the log' if len(holders) == 1 else 'the logs'} of {listed(holders, 'and')}" if holders else ""
-    if holders and not sources_that_fill(situation, holders, server, suffix):
+    if holders and not sources_that_fill(context, holders, server, suffix):
         return step(
             f"do what MISSED_CHANGE says of {server}",
             f"only {whose} can give them back, and no link leads from there to {server}",
             f"do not initialise {listed(holders, 'and')} before that",
         )
     if alone:
-        return _back_from(situation, server, alone, suffix)
-    if not held and on_no_server(situation, rows):
+        return _back_from(context, server, alone, suffix)
+    if not held and on_no_server(context, rows):
         again = "make what they did again on a supplier, if nobody did since and nothing newer replaced it"
         return step(
             again, "no server is known to have them", f"the access log of {server} may name operation and entry of each"
         )
     shown = sorted({name for row in rows for name in row.get("shown_by") or ()})
-    if not held and shown and not sources_that_fill(situation, shown, server, suffix):
+    if not held and shown and not sources_that_fill(context, shown, server, suffix):
         return step(
             f"do what MISSED_CHANGE says of {server}",
             f"only entries of {listed(shown)} show what they did, and {server} cannot be filled from there",
-            f"do not {refill_of(situation)} {listed(shown)} before that",
+            f"do not {refill_of(context)} {listed(shown)} before that",
         )
-    safe = sources_that_fill(situation, holders or shown, server, suffix)
+    safe = sources_that_fill(context, holders or shown, server, suffix)
     source = next(
-        (name for name in safe if name not in losing_sources(situation, server, suffix)),
+        (name for name in safe if name not in losing_sources(context, server, suffix)),
         "the server with the most complete data",
     )
     return step(
-        f"{refill_of(situation)} {server} from {source}",
+        f"{refill_of(context)} {server} from {source}",
         "others have what it lacks, but its vector says that it has it",
-        lost_with(situation, server, suffix),
+        lost_with(context, server, suffix),
     )
 
 
-def _back_from(situation: Situation, server: str, alone: str, suffix: str | None) -> Mapping[str, Any]:
+def _back_from(context: DetectorContext, server: str, alone: str, suffix: str | None) -> Mapping[str, Any]:
     """How a server gets its own changes back from the last one that holds them."""
-    positions = {row["position"] for row in only_here(situation, alone, suffix)}
-    others = {row["server"] for row in situation.verdicts.missing if row["position"] in positions} - {server}
-    waits = any((row["server"], row["suffix"]) == (alone, suffix) for row in situation.verdicts.pending)
-    if others and waits and (saved := keep_only_holder(situation, alone, suffix)):
+    positions = {row["position"] for row in only_here(context, alone, suffix)}
+    others = {row["server"] for row in context.verdicts.missing if row["position"] in positions} - {server}
+    waits = any((row["server"], row["suffix"]) == (alone, suffix) for row in context.verdicts.pending)
+    if others and waits and (saved := keep_only_holder(context, alone, suffix)):
         return saved
     return step(
         f"initialise {server} from {alone}, and do not initialise {alone} from any server before that",
-        f"{as_collected(situation, suffix)}{alone} is the last that holds them: filled from another one, it would lose them, too",
-        lost_with(situation, server, suffix),
+        f"{as_collected(context, suffix)}{alone} is the last that holds them: filled from another one, it would lose them, too",
+        lost_with(context, server, suffix),
     )
 
 
-def _alone_with(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str | None:
+def _alone_with(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> str | None:
     """The server that alone holds all of these changes of one origin; None: there is none."""
     holders = {tuple(row["held_by"]) for row in rows}
-    if situation.topology.pulling or len(holders) != 1 or len(holder := holders.pop()) != 1:
+    if context.topology.pulling or len(holders) != 1 or len(holder := holders.pop()) != 1:
         return None
-    mine = {(row["origin"], row["position"]) for row in only_here(situation, holder[0], rows[0]["suffix"])}
+    mine = {(row["origin"], row["position"]) for row in only_here(context, holder[0], rows[0]["suffix"])}
     return holder[0] if all((row["origin"], row["position"]) in mine for row in rows) else None
 
 
 # --- changes that the vector covers and the server does not have
 
 
-def missed_change(situation: Situation) -> Iterator[Finding]:
+def missed_change(context: DetectorContext) -> Iterator[Finding]:
     """Changes that a server's vector covers and that it does not have."""
-    total = situation.verdicts.totals["missing"]
-    for key, rows in _by_key(situation.verdicts.missing).items():
+    total = context.verdicts.totals["missing"]
+    for key, rows in _by_key(context.verdicts.missing).items():
         server, _, origin = key
         held = holders_of_rows(rows)
         causes = Counter(row["cause"] for row in rows if row["cause"])
@@ -294,23 +294,23 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         named = [cause if count == len(rows) else f"{count:,} by {cause}" for cause, count in sorted(causes.items())]
         why = f" ({', '.join(named)})" if named else ""
         first, end = rows[0]["position"], rows[-1]["position"]
-        cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
-        whole = whole_of(situation, rows, held or shown_by(rows)) or (held if situation.topology.pulling else [])
-        writers = sources_for_writing(situation, whole, server, key[1])
-        unsafe = {*whole} & losing_sources(situation, server, key[1])
-        fillers = [name for name in sources_that_fill(situation, whole, server, key[1]) if name not in unsafe]
+        cut = f"; {total:,} in all were missed, the list is cut" if total > len(context.verdicts.missing) else ""
+        whole = whole_of(context, rows, held or shown_by(rows)) or (held if context.topology.pulling else [])
+        writers = sources_for_writing(context, whole, server, key[1])
+        unsafe = {*whole} & losing_sources(context, server, key[1])
+        fillers = [name for name in sources_that_fill(context, whole, server, key[1]) if name not in unsafe]
         where = next(iter([*fillers, *writers, *held]), "another server")
-        by_hand = not_supplied(situation, rows)
-        if situation.topology.system.tiering:
-            what, mend, never, beware = missed_of_copy(situation, server, where)
-        elif situation.topology.system.streaming:
-            what, mend, never, beware = missed_of_stream(situation, server, where, rows)
-        elif is_thrown_away(situation, rows):
-            what, mend, never, beware = _missed_by_all(situation, rows, server)
+        by_hand = not_supplied(context, rows)
+        if context.topology.system.tiering:
+            what, mend, never, beware = missed_of_copy(context, server, where)
+        elif context.topology.system.streaming:
+            what, mend, never, beware = missed_of_stream(context, server, where, rows)
+        elif is_thrown_away(context, rows):
+            what, mend, never, beware = _missed_by_all(context, rows, server)
             by_hand = ""
         else:
-            what, mend, never, beware = missed_of_vector(situation, rows, server, writers, fillers, whole)
-            if on_no_server(situation, rows):
+            what, mend, never, beware = missed_of_vector(context, rows, server, writers, fillers, whole)
+            if on_no_server(context, rows):
                 mend = "make what they did again on a supplier, if nobody did since and nothing newer replaced it, as an older "
                 mend += "backup or whoever made them tells it"
                 never = "no server is known to have them: no session and no initialisation brings them"
@@ -319,19 +319,19 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
                 mend = "write the present values of each entry concerned once more on a server with data that has its change "
                 mend += "(HELD BY)"
                 beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
-            if saved := from_a_log_of_before(situation, rows, held):
+            if saved := from_a_log_of_before(context, rows, held):
                 mend, never, beware = saved["repair"], saved["why"], saved["caution"]
             elif whole and not fillers and (not writers or (unsafe and any(row["operation"] == "add" for row in rows))):
-                last_way, by_hand = save_and_write(situation, rows, server, whole, bool(unsafe)), ""
+                last_way, by_hand = save_and_write(context, rows, server, whole, bool(unsafe)), ""
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
         lacked = [row["position"] for row in rows if row["cause"] in (None, "CHANGELOG_RECREATED")]
-        replaced = replaced_after(situation, server, key[1], lacked, whole=False)
+        replaced = replaced_after(context, server, key[1], lacked, whole=False)
         fix = (
-            *alike_first(situation, server, key[1]),
-            *clients_first(situation, server, key[1]),
-            *((of_before,) if (of_before := _of_before(situation, rows)) and of_before["repair"] != mend else ()),
-            *(source_first(situation, where, key[1], server) if held else ()),
-            *(fed_alone_first(situation, server, key[1]) if held else ()),
+            *alike_first(context, server, key[1]),
+            *clients_first(context, server, key[1]),
+            *((of_before,) if (of_before := _of_before(context, rows)) and of_before["repair"] != mend else ()),
+            *(source_first(context, where, key[1], server) if held else ()),
+            *(fed_alone_first(context, server, key[1]) if held else ()),
             step(mend, never, "; ".join(filter(None, (by_hand, beware)))),
         )
         yield Finding(
@@ -340,19 +340,21 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             f"{server} missed {counted(len(rows))} of origin {origin}, {ends(first, end)}, and {what}{why}"
             f"{f'; {replaced} (its errors log says so)' if replaced else ''}{cut}",
             **_of_changes(key, rows),
-            fix=newer_first(situation, rows, fix),
+            fix=newer_first(context, rows, fix),
         )
 
 
-def _of_before(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _of_before(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """What to do first about those of some changes that only the logs of servers without data have."""
-    old = [row for row in rows if from_a_log_of_before(situation, [row], row["held_by"])]
-    return from_a_log_of_before(situation, old, holders_of_rows(old)) if old else None
+    old = [row for row in rows if from_a_log_of_before(context, [row], row["held_by"])]
+    return from_a_log_of_before(context, old, holders_of_rows(old)) if old else None
 
 
-def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:
+def _missed_by_all(
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str
+) -> tuple[str, str, str, str]:
     """The same of changes that went with the old data of their maker."""
-    maker = named_in(situation.thrown_away)[rows[0]["suffix"], rows[0]["position"]].maker.server
+    maker = named_in(context.thrown_away)[rows[0]["suffix"], rows[0]["position"]].maker.server
     return (
         f"its vector covers {'it' if len(rows) == 1 else 'them'}",
         f"do what CHANGES_THROWN_AWAY of {maker} says",
@@ -361,95 +363,97 @@ def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], serv
     )
 
 
-def stranded_change(situation: Situation) -> Iterator[Finding]:
+def stranded_change(context: DetectorContext) -> Iterator[Finding]:
     """Changes that one server holds and no session will deliver to any other."""
     # What only the log of an emptied server has, the finding on its initialisation tells.
-    for key, rows in _by_key(row for row in situation.verdicts.stranded if not row.get(LOG_ONLY)).items():
+    for key, rows in _by_key(row for row in context.verdicts.stranded if not row.get(LOG_ONLY)).items():
         server, suffix, origin = key
-        elsewhere = _not_collected(situation, suffix)
+        elsewhere = _not_collected(context, suffix)
         among = f"of the collected servers (not {', '.join(elsewhere)}) " if elsewhere else ""
         yield Finding(
             "STRANDED_CHANGE",
             "warning" if elsewhere else "error",
             f"{among}only {server} holds {counted(len(rows))} of origin {origin}, "
-            f"{ends(rows[0]['position'], rows[-1]['position'])}{_made_once(situation, *key)}, and no session "
+            f"{ends(rows[0]['position'], rows[-1]['position'])}{_made_once(context, *key)}, and no session "
             f"{'with another collected one ' if elsewhere else ''}will deliver them",
             **_of_changes(key, rows),
-            fix=_kept_or_saved(situation, server, rows, elsewhere),
+            fix=_kept_or_saved(context, server, rows, elsewhere),
         )
 
 
-def _made_once(situation: Situation, server: str, suffix: str | None, origin: str) -> str:
-    if not was_maker(situation, server, suffix, origin):
+def _made_once(context: DetectorContext, server: str, suffix: str | None, origin: str) -> str:
+    if not was_maker(context, server, suffix, origin):
         return ""
     return f", which it made as a supplier; it makes none as origin {origin} any more"
 
 
 def _kept_or_saved(
-    situation: Situation, server: str, rows: Sequence[Mapping[str, Any]], unread: Sequence[str]
+    context: DetectorContext, server: str, rows: Sequence[Mapping[str, Any]], unread: Sequence[str]
 ) -> tuple[Mapping[str, Any], ...]:
     """What to do about them; `unread`: where links lead that was not collected, and may bring them."""
-    if kept := _kept_by_others(situation, server, rows):
+    if kept := _kept_by_others(context, server, rows):
         return (kept,)
-    again = supplier_again(situation, server, rows)
+    again = supplier_again(context, server, rows)
     if not unread:
-        saved = _saved_first(situation, server)
+        saved = _saved_first(context, server)
         return (again, {**saved, "repair": f"or {saved['repair']}"}) if again else (saved,)
     them = "it" if len(rows) == 1 else "them"
     keep = step(
         f"save {them} before anything else is done to {server}",
         "its log is trimmed with time, and a filling makes it anew",
-        f"to {refill_of(situation)} {server} throws {them} away for good",
+        f"to {refill_of(context)} {server} throws {them} away for good",
     )
     write = step(
         f"{'or' if again else f'if no other server has {them},'} write the values again where they can spread from",
         "whatever brings the servers together again starts from the others' data",
     )
     back = [{**again, "repair": f"if no other server has {them}, {again['repair']}"}] if again else []
-    return (keep, read_first(situation, unread, rows[0]["suffix"], len(rows)), *back, write)
+    return (keep, read_first(context, unread, rows[0]["suffix"], len(rows)), *back, write)
 
 
-def _saved_first(situation: Situation, server: str) -> Mapping[str, Any]:
+def _saved_first(context: DetectorContext, server: str) -> Mapping[str, Any]:
     return step(
         f"save them before anything else is done to {server}, and write the values again where they can spread from",
         "whatever brings the servers together again starts from the others' data",
-        f"to {refill_of(situation)} {server} throws them away for good",
+        f"to {refill_of(context)} {server} throws them away for good",
     )
 
 
-def _kept_by_others(situation: Situation, server: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _kept_by_others(
+    context: DetectorContext, server: str, rows: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
     """Where the others lack all of these: what MISSED_CHANGE says of them gives them back; None elsewhere."""
     lacking: dict[str, set[str]] = {}
-    for row in situation.verdicts.missing:
+    for row in context.verdicts.missing:
         if row["suffix"] == rows[0]["suffix"] and row["server"] != server:
             lacking.setdefault(row["position"], set()).add(row["server"])
     names = {name for row in rows for name in lacking.get(row["position"], ())}
-    if situation.topology.pulling or not all(row["position"] in lacking for row in rows):
+    if context.topology.pulling or not all(row["position"] in lacking for row in rows):
         return None
     return step(
         f"do what MISSED_CHANGE says of {listed(sorted(names))}",
-        f"{as_collected(situation, rows[0]['suffix'])}{server} is the last that holds them, and can give them back",
-        f"do not {refill_of(situation)} {server} before that: it throws them away for good",
+        f"{as_collected(context, rows[0]['suffix'])}{server} is the last that holds them, and can give them back",
+        f"do not {refill_of(context)} {server} before that: it throws them away for good",
     )
 
 
-def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
+def _not_collected(context: DetectorContext, suffix: str | None) -> list[str]:
     """Where links lead to servers that were not collected: these may hold what others lack."""
-    there = {one.server for one in situation.topology.replicas if one.suffix in (None, suffix) and one.tells}
-    links = [link for link in situation.topology.links if link.suffix == suffix and link.consumer not in there]
+    there = {one.server for one in context.topology.replicas if one.suffix in (None, suffix) and one.tells}
+    links = [link for link in context.topology.links if link.suffix == suffix and link.consumer not in there]
     return sorted({link.consumer or link.address or link.name for link in links})
 
 
 # --- on the way
 
 
-def pending_changes(situation: Situation) -> Iterator[Finding]:
+def pending_changes(context: DetectorContext) -> Iterator[Finding]:
     """Changes that are not delivered yet."""
-    newest = situation.newest()
-    read = max((one.ended for one in situation.topology.readings), default=None)
-    for row in situation.verdicts.pending:
+    newest = context.newest()
+    read = max((one.ended for one in context.topology.readings), default=None)
+    for row in context.verdicts.pending:
         lacking = unlogged(row)
-        moment = moment_of(situation, row["first"])
+        moment = moment_of(context, row["first"])
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
         now = read or newest.get(row["server"]) or max(newest.values(), default=None)
         age = (
@@ -463,10 +467,10 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         dropped = bool(row.get("dropped_since"))
         queued = in_a_queue(row)
         coming = not dropped and (row["suppliers"] or row.get("through") or queued)
-        apart = "" if coming else without_way(situation, row)
-        unfed = bool(apart) and unlinked(situation, row)
-        stuck = (row["server"], row["suffix"]) in situation.once(to_be_filled)
-        failing = () if coming else waits_behind(situation, row, stuck)
+        apart = "" if coming else without_way(context, row)
+        unfed = bool(apart) and unlinked(context, row)
+        stuck = (row["server"], row["suffix"]) in context.once(to_be_filled)
+        failing = () if coming else waits_behind(context, row, stuck)
         who = (
             how_queued(row)
             if queued
@@ -476,24 +480,24 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if coming and row["suppliers"]
             else passed_on(row["through"])
             if coming
-            else no_way_now(situation, row, failing)
+            else no_way_now(context, row, failing)
         )
-        busy = busy_links(situation, row["server"], row["suffix"]) if coming else []
+        busy = busy_links(context, row["server"], row["suffix"]) if coming else []
         if busy:
             who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
-        since = bool(coming) and _made_since(situation, row)
+        since = bool(coming) and _made_since(context, row)
         if coming and row.get("may_refuse"):
             who += _may_refuse(row, since)
         refused = row.get("refused") if coming else ()
         if refused:
             who += f"; {how_refused(row)}"
         who = apart if unfed else how_dropped(row) if dropped else apart or who
-        replaced = "" if coming else replaced_after(situation, row["server"], row["suffix"], [row["first"]])
+        replaced = "" if coming else replaced_after(context, row["server"], row["suffix"], [row["first"]])
         if replaced:
             who += f"; {replaced}, and these data lack {'it' if row['count'] == 1 else 'the first of them'}"
         unread = bool(row.get("unread_log"))
-        gone = f"; {supplied_by_none(situation, row['suffix'], lacking, unread_log=unread)}" if lacking else ""
-        if lacking and situation.verdicts.tiers is not None:  # logs may have them, and what comes before them is gone
+        gone = f"; {supplied_by_none(context, row['suffix'], lacking, unread_log=unread)}" if lacking else ""
+        if lacking and context.verdicts.tiers is not None:  # logs may have them, and what comes before them is gone
             gone = f"; no log that can be asked brings {'it' if lacking == 1 else 'them'} there"
         passed = row.get("passed_over") if coming else 0
         if passed:
@@ -513,7 +517,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             or apart
             or row.get("lost_by")
             or row.get("lost")
-            or (refused and lacked_entries(situation, row))
+            or (refused and lacked_entries(context, row))
             else "info",
             f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
             server=row["server"],
@@ -524,33 +528,33 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
                 {key: row[key] for key in ("count", "available", "first", "last")}
                 | {"senders": [] if dropped else row["suppliers"] or row.get("through", [])},
             ),
-            fix=(to_be_fed(situation, row["server"], row["suffix"]),)
+            fix=(to_be_fed(context, row["server"], row["suffix"]),)
             if unfed
             else (restart_first(row),)
             if dropped
-            else mend_first(situation, row, failing)
+            else mend_first(context, row, failing)
             if not coming
             else (step(f"collect {row['server']} once more", "its files are older than these changes"),)
             if since
-            else (fill_instead(situation, row),)
+            else (fill_instead(context, row),)
             if passed
             else (rest_step(row),)
             if row.get("rests")
-            else (entry_first(situation, row),)
+            else (entry_first(context, row),)
             if refused
-            else (busy_step(situation, row["server"], row["suffix"]),)
+            else (busy_step(context, row["server"], row["suffix"]),)
             if busy
             else (queue_step(row) or _NEXT_LOOK,)
             if queued
             else (_NEXT_LOOK,)
-            if situation.topology.system.streaming or situation.topology.system.tiering
+            if context.topology.system.streaming or context.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
         )
 
 
-def _made_since(situation: Situation, row: Mapping[str, Any]) -> bool:
+def _made_since(context: DetectorContext, row: Mapping[str, Any]) -> bool:
     """True for own changes of a server that are younger than its files: it has them since then, or was restored since then."""
-    replica = situation.replica(row["server"], row["suffix"])
+    replica = context.replica(row["server"], row["suffix"])
     return bool(replica and replica.origin == row["origin"] and row.get("may_refuse") == OWN_SINCE)
 
 
@@ -590,7 +594,7 @@ def _last(one: Replica, origin: str) -> str:
     return last(one.seen(), origin) or ""
 
 
-def moment_of(situation: Situation, *positions: str) -> datetime | None:
+def moment_of(context: DetectorContext, *positions: str) -> datetime | None:
     """The latest time at which one of these changes was made, as its position tells."""
-    moment = situation.topology.system.moment
+    moment = context.topology.system.moment
     return max(filter(None, map(moment, positions)), default=None)

@@ -20,7 +20,7 @@ from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica
 
 Row = dict[str, Any]
@@ -43,76 +43,76 @@ class ThrownAway:
     changes: Sequence[Row]
 
 
-def thrown_away(situation: Situation) -> list[ThrownAway]:
+def thrown_away(context: DetectorContext) -> list[ThrownAway]:
     """What is missing on each server that covers it, or waited for, and that its maker made before its data were replaced.
 
     Each row of what waits is told how many of its changes these are (`lost`).
     """
     found = [
         one
-        for maker in (situation.topology.replicas if not situation.topology.pulling else ())
-        for origin in origins_of(situation, maker)
-        for one in _thrown_away_of(situation, maker, origin)
+        for maker in (context.topology.replicas if not context.topology.pulling else ())
+        for origin in origins_of(context, maker)
+        for one in _thrown_away_of(context, maker, origin)
     ]
-    _note_waiting(situation, found)
+    _note_waiting(context, found)
     return found
 
 
-def _thrown_away_of(situation: Situation, maker: Replica, origin: str) -> Iterator[ThrownAway]:
+def _thrown_away_of(context: DetectorContext, maker: Replica, origin: str) -> Iterator[ThrownAway]:
     """What a server made as this origin, by what replaced it."""
     resets = [
         reset
-        for reset in situation.verdicts.resets.get((maker.server, maker.suffix), ())
+        for reset in context.verdicts.resets.get((maker.server, maker.suffix), ())
         if reset.kind in (TOTAL, REPLACED) and reset.sure
     ]
     if not resets:
         return
     lacking: dict[str, set[str]] = {}
     rows: dict[str, Row] = {}
-    for row in (*situation.verdicts.missing, *situation.verdicts.written_over):
+    for row in (*context.verdicts.missing, *context.verdicts.written_over):
         if (row["suffix"], row["origin"]) == (maker.suffix, origin) and not row["held_by"]:
             lacking.setdefault(row["position"], set()).add(row["server"])
             rows.setdefault(row["position"], row)
     of_reset: dict[Reset, list[Row]] = {}
     carried = {
-        one.server: kept_by_entries(situation, maker.suffix, origin, one.server, rows)
-        for one in situation.topology.replicas
+        one.server: kept_by_entries(context, maker.suffix, origin, one.server, rows)
+        for one in context.topology.replicas
         if one.suffix == maker.suffix
     }
     for position in sorted(rows.keys() - (carried[maker.server] or set())):
-        made = situation.topology.system.moment(position)
+        made = context.topology.system.moment(position)
         reset = next((one for one in resets if made and made < one.began), None)
         none = {server for server, kept in carried.items() if kept is not None and position not in kept}
-        if reset and _nowhere(situation, maker, reset, position, lacking[position], none):
+        if reset and _nowhere(context, maker, reset, position, lacking[position], none):
             of_reset.setdefault(reset, []).append(rows[position])
-    for row in situation.verdicts.lost:
+    for row in context.verdicts.lost:
         mine = (row["suffix"], row["server"], row["origin"]) == (maker.suffix, maker.server, origin)
         if mine and row["position"] not in rows:
-            made = situation.topology.system.moment(row["position"])
+            made = context.topology.system.moment(row["position"])
             of_reset.setdefault(next(one for one in resets if made and made < one.began), []).append(row)
     for reset, some in of_reset.items():
         some.sort(key=lambda row: str(row["position"]))
-        yield ThrownAway(maker, origin, reset, _source(situation, maker, reset), some)
+        yield ThrownAway(maker, origin, reset, _source(context, maker, reset), some)
 
 
-def _note_waiting(situation: Situation, found: Iterable[ThrownAway]) -> None:
-    typed = situation.topology.system.typed
+def _note_waiting(context: DetectorContext, found: Iterable[ThrownAway]) -> None:
+    typed = context.topology.system.typed
     gone: dict[tuple[str | None, str | None], list[str]] = {}
     for one in found:
         keys = [typed(row["position"]) or "" for row in one.changes]
         gone.setdefault((one.maker.suffix, one.origin), []).extend(keys)
-    for row in situation.verdicts.pending:
+    for row in context.verdicts.pending:
         if keys := gone.get((row["suffix"], row["origin"]), []):
             low, high = typed(row["first"]) or "", typed(row["last"]) or ""
             row["lost"] = max(row.get("lost") or 0, min(sum(low <= key <= high for key in keys), row["count"]))
 
 
 def kept_by_entries(
-    situation: Situation, suffix: str | None, origin: str, server: str, positions: Iterable[str]
+    context: DetectorContext, suffix: str | None, origin: str, server: str, positions: Iterable[str]
 ) -> set[str] | None:
     """The changes of an origin that an entry of a server still carries; None: its entries were not collected."""
-    system, kept = situation.topology.system, None
-    for contents in situation.verdicts.contents:
+    system, kept = context.topology.system, None
+    for contents in context.verdicts.contents:
         evidence = contents.evidence
         if contents.suffix != suffix or origin not in evidence.numbers or server not in contents.exports:
             continue
@@ -125,9 +125,9 @@ def kept_by_entries(
     return kept
 
 
-def is_thrown_away(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
+def is_thrown_away(context: DetectorContext, rows: Iterable[Mapping[str, Any]]) -> bool:
     """True if no collected server holds any of these missing changes, for the data of their maker were replaced."""
-    gone = named_in(situation.thrown_away)
+    gone = named_in(context.thrown_away)
     return all((row["suffix"], row["position"]) in gone for row in rows)
 
 
@@ -137,31 +137,31 @@ def named_in(some: Iterable[ThrownAway]) -> dict[tuple[str | None, str], ThrownA
 
 
 def _nowhere(
-    situation: Situation, maker: Replica, reset: Reset, position: str, lacking: set[str], none: set[str]
+    context: DetectorContext, maker: Replica, reset: Reset, position: str, lacking: set[str], none: set[str]
 ) -> bool:
     """True if each server lacks the change or waits for it, or none of its entries carries it (`none`), its maker's neither.
 
     The maker lacks it by the verdicts, or its data came whole from a server that lacks it.
     """
-    system = situation.topology.system
+    system = context.topology.system
     key = system.typed(position) or position
     origin = system.origin_of(key)
-    source = _source(situation, maker, reset)
+    source = _source(context, maker, reset)
     if maker.server not in lacking and (source is None or source not in lacking):
         return False
     return all(
         one is maker or one.server in lacking | none or key > (last(one.seen(), origin) or "")
-        for one in situation.topology.replicas
+        for one in context.topology.replicas
         if one.suffix == maker.suffix
     )
 
 
-def _source(situation: Situation, maker: Replica, reset: Reset) -> str | None:
+def _source(context: DetectorContext, maker: Replica, reset: Reset) -> str | None:
     if reset.kind != TOTAL:
         return None
     told = [
         (abs(began - reset.began), supplier)
-        for contents in situation.verdicts.contents
+        for contents in context.verdicts.contents
         if maker in contents.alike.replicas
         for supplier, began, ended in initialisations(contents.evidence, maker)
         if began <= reset.ended and reset.began <= ended
@@ -169,22 +169,22 @@ def _source(situation: Situation, maker: Replica, reset: Reset) -> str | None:
     return min(told)[1] if told else None
 
 
-def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
+def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
     """Changes that nothing brings back: no server holds them, and what their maker had was replaced."""
-    cut = "at least " if situation.verdicts.totals["missing"] > len(situation.verdicts.missing) else ""
+    cut = "at least " if context.verdicts.totals["missing"] > len(context.verdicts.missing) else ""
     sums: Counter[tuple[str, str | None, bool]] = Counter()
-    for one in situation.thrown_away:
-        sums[one.maker.server, one.maker.suffix, _is_sure(situation, one)] += len(one.changes)
-    for one in situation.thrown_away:
+    for one in context.thrown_away:
+        sums[one.maker.server, one.maker.suffix, _is_sure(context, one)] += len(one.changes)
+    for one in context.thrown_away:
         name, count = one.maker.server, len(one.changes)
         them = "it" if count == 1 else "them"
         first = one.changes[0]["position"]
-        over = situation.verdicts.written_over
+        over = context.verdicts.written_over
         unsure = len({row["position"] for row in over} & {row["position"] for row in one.changes})
-        missing = any(row["position"] == first for row in situation.verdicts.missing)
+        missing = any(row["position"] == first for row in context.verdicts.missing)
         told_in = "the list of missing changes" if missing else f"the access log of {name}"
         told_in += f" or the access log of {name}" if missing and unsure else ""
-        sure = _is_sure(situation, one)
+        sure = _is_sure(context, one)
         holds = "holds" if sure else "is known to hold"
         yield Finding(
             "CHANGES_THROWN_AWAY",
@@ -211,17 +211,17 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _is_sure(situation: Situation, one: ThrownAway) -> bool:
+def _is_sure(context: DetectorContext, one: ThrownAway) -> bool:
     """True if every other server is known to lack the first of these changes."""
     first, suffix = one.changes[0]["position"], one.maker.suffix
-    rows = (*situation.verdicts.missing, *situation.verdicts.written_over)
+    rows = (*context.verdicts.missing, *context.verdicts.written_over)
     lacking = {row["server"] for row in rows if row["position"] == first}
     lacking |= {
         row["server"]
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if (row["suffix"], row["origin"]) == (suffix, one.origin) and row["first"] <= first <= row["last"]
     }
-    return lacking >= {x.server for x in situation.topology.replicas if x.suffix == suffix} - {one.maker.server}
+    return lacking >= {x.server for x in context.topology.replicas if x.suffix == suffix} - {one.maker.server}
 
 
 def _written_over(unsure: int, count: int) -> str:

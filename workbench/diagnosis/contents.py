@@ -31,7 +31,7 @@ from workbench.rules.contents import (
     MADE,
     REMOVED,
     Held,
-    Lack,
+    MissingEffect,
     Unlike,
     compared,
     name_of,
@@ -352,7 +352,7 @@ class Contents:
             there.update(pc.unique(rows_where(export.parts, ["entry"], asked)["entry"]).to_pylist())
         return {one: named[key] for one, key in of.items() if not named.get(key, set()).isdisjoint(there)}
 
-    def _lacks_it(self, held: Held, lack: Lack) -> bool:
+    def _lacks_it(self, held: Held, lack: MissingEffect) -> bool:
         """False where no vector tells of the change, or where it made an entry that is there: then only a value is lacking."""
         classes = {name for name in held.present if name.lower() == self.proving.grave[0]}
         came = bool(lack.attribute) and any(lack.position in held.positions(name) for name in classes)
@@ -594,7 +594,7 @@ def _apart(one: Held, other: Held, attribute: str) -> bool:
     return {*one.present.get(attribute, ())} != {*other.present.get(attribute, ())}
 
 
-def _unlike(held: Mapping[str, Held], lack: Lack) -> bool:
+def _unlike(held: Mapping[str, Held], lack: MissingEffect) -> bool:
     """True if the server has other values of the attribute than some other one."""
     mine = {*held[lack.server].present.get(lack.attribute, {})}
     return any({*there.present.get(lack.attribute, {})} != mine for there in held.values())

@@ -33,7 +33,7 @@ LinkKey = tuple[str, str | None, str]
 
 
 @dataclass(frozen=True)
-class Situation:
+class DetectorContext:
     """What a detector may look at.
 
     case       all that was collected
@@ -49,7 +49,7 @@ class Situation:
     _topologies: dict[str, Topology | None] = field(default_factory=dict, init=False, repr=False)
     _once: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def once(self, compute: Callable[[Situation], T]) -> T:
+    def once(self, compute: Callable[[DetectorContext], T]) -> T:
         """What a function gives for this situation, computed once: several detectors ask for it."""
         if compute not in self._once:
             self._once[compute] = compute(self)

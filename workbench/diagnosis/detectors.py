@@ -1,7 +1,7 @@
 """What looks for findings: the order of all detectors, what they may look at, and those that hold for every system.
 
-A detector is one function of a `Situation` that gives its findings. It belongs to a stage, and the stages run in the order of
-`workbench.model.STAGES`; the detectors of one system stand in its folder and run behind the general ones of their stage.
+A detector is one function of a `DetectorContext` that gives its findings. It belongs to a stage, and the stages run in the
+order of `workbench.model.STAGES`; the detectors of one system stand in its folder and run behind the general ones of their stage.
 Nothing that grows with the data is held: of tables of any size only counters and the first examples are kept.
 """
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from workbench.diagnosis import change_findings
 from workbench.diagnosis.ahead_of_log import vector_ahead_of_log
 from workbench.diagnosis.changes_thrown_away import changes_thrown_away
-from workbench.diagnosis.detector_context import Situation, replica_in
+from workbench.diagnosis.detector_context import DetectorContext, replica_in
 from workbench.diagnosis.differing_entries import entries_differ
 from workbench.diagnosis.dropped_changes import dropped_rows
 from workbench.diagnosis.failing_links import leave_off, link_failing, mend_before, waiting_behind
@@ -61,29 +61,29 @@ WAITS = timedelta(seconds=300)
 """Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""
 
 
-def detected(situation: Situation) -> Iterator[Finding]:
+def detected(context: DetectorContext) -> Iterator[Finding]:
     """What all detectors find, stage by stage."""
-    theirs = situation.topology.system.detectors()
+    theirs = context.topology.system.detectors()
     for stage in STAGES:
         for detector in (*DETECTORS.get(stage, ()), *theirs.get(stage, ())):
-            yield from detector(situation)
+            yield from detector(context)
 
 
-def duplicate_origin(situation: Situation) -> Iterator[Finding]:
+def duplicate_origin(context: DetectorContext) -> Iterator[Finding]:
     """Servers of one suffix that make changes as the same origin, or one origin that is known under several addresses."""
     used: dict[tuple[str | None, str], list[str]] = {}
-    for one in situation.topology.replicas:
+    for one in context.topology.replicas:
         if one.origin:
             used.setdefault((one.suffix, one.origin), []).append(one.server)
     addresses: dict[tuple[str | None, str], dict[str, Row]] = {}
-    for row in claims_of(situation):
+    for row in claims_of(context):
         address = (row["url"] or "").partition("://")[2].strip("/").lower()
         if address:
             addresses.setdefault((row["suffix"], row["origin"]), {}).setdefault(address, row)
     for suffix, origin in sorted({*used, *addresses}, key=lambda key: (key[0] or "", key[1])):
         servers, places = used.get((suffix, origin), []), addresses.get((suffix, origin), {})
         if len(servers) > 1:
-            yield _used_by_several(situation, suffix, origin, servers, places)
+            yield _used_by_several(context, suffix, origin, servers, places)
         elif len(places) > 1:
             yield Finding(
                 "DUPLICATE_ORIGIN",
@@ -96,7 +96,7 @@ def duplicate_origin(situation: Situation) -> Iterator[Finding]:
                 fix=(
                     step(
                         f"find out whether two servers use it; if so, give one of them another origin and "
-                        f"{situation.topology.system.refill} it from the other",
+                        f"{context.topology.system.refill} it from the other",
                         "two changes may have one position: each server takes the other's for one that it has",
                         "if the server only got a new address, no data is at stake: the old address has to leave the vectors",
                     ),
@@ -105,16 +105,16 @@ def duplicate_origin(situation: Situation) -> Iterator[Finding]:
 
 
 def _used_by_several(
-    situation: Situation, suffix: str | None, origin: str, servers: Sequence[str], places: Mapping[str, Row]
+    context: DetectorContext, suffix: str | None, origin: str, servers: Sequence[str], places: Mapping[str, Row]
 ) -> Finding:
     """One origin of several collected servers, with what their logs hold of it, by content."""
-    mine = [one for name in servers if (one := situation.replica(name, suffix))]
+    mine = [one for name in servers if (one := context.replica(name, suffix))]
     compared = [
         found
         for one in mine
         for other in mine
         if one is not other
-        and (found := compared_logs(situation.case, origin, one, other, _begins(situation, other, origin)))
+        and (found := compared_logs(context.case, origin, one, other, _begins(context, other, origin)))
     ]
     told = [
         f"{counted(found.only, 'change')} of it {'is' if found.only == 1 else 'are'} in the log of {found.server} and not in "
@@ -129,8 +129,8 @@ def _used_by_several(
             f"{counted(clashes, 'position')} {'stands' if clashes == 1 else 'stand'} for different changes there"
         )
     who = listed(servers)
-    refill = situation.topology.system.refill
-    third = any(one.suffix == suffix and one.server not in servers for one in situation.topology.replicas)
+    refill = context.topology.system.refill
+    third = any(one.suffix == suffix and one.server not in servers for one in context.topology.replicas)
     others = " (another server may have some of them)" if third else ""
     loses = "; ".join(
         f"to {refill} {found.server} from {found.other} throws away {counted(found.only + found.clashes)} that {found.server} "
@@ -162,7 +162,7 @@ def _used_by_several(
         fix=(
             step(
                 f"let nobody write on one of them, save what only it has, give it another origin and "
-                f"{situation.topology.system.refill} it from the other; then write again what was saved",
+                f"{context.topology.system.refill} it from the other; then write again what was saved",
                 "as long as both use it, each server takes a change of the one for a change of the other and drops it",
                 loses,
             ),
@@ -170,18 +170,18 @@ def _used_by_several(
     )
 
 
-def _begins(situation: Situation, one: Replica, origin: str) -> str:
+def _begins(context: DetectorContext, one: Replica, origin: str) -> str:
     """Behind which position the log of a server shows what it has of the origin; what is older came with its data."""
-    marks = situation.verdicts.marks.get((one.server, one.suffix), {})
+    marks = context.verdicts.marks.get((one.server, one.suffix), {})
     first = one.log.facts.get("by_origin", {}).get(origin, {}).get("min") if one.log else None
     return max(marks.values(), default="") or str(first or "")
 
 
-def dead_origin(situation: Situation) -> Iterator[Finding]:
+def dead_origin(context: DetectorContext) -> Iterator[Finding]:
     """Origins in vectors that no collected server has and no link leads to, where nothing is left that was not collected."""
-    shown = situation.topology
-    lives = {(heard.absent.suffix, heard.absent.origin) for heard in unseen_suppliers(situation)}
-    for absent in absent_origins(situation):
+    shown = context.topology
+    lives = {(heard.absent.suffix, heard.absent.origin) for heard in unseen_suppliers(context)}
+    for absent in absent_origins(context):
         suffix, origin, rows = absent.suffix, absent.origin, absent.rows
         if (suffix, origin) not in lives:
             servers = sorted({row["server"] for row in rows})
@@ -196,9 +196,7 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
             held = f"the fullest log still has {counted(most)} of it" if most else "no log holds a change of it"
             left = "" if shown.pulling else f"; {held}"
             waits = sorted(
-                one["server"]
-                for one in situation.verdicts.pending
-                if (one["suffix"], one["origin"]) == (suffix, origin)
+                one["server"] for one in context.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, origin)
             )
             if waits:
                 left += f"; {listed(waits)} wait{'s' * (len(waits) == 1)} for changes of it"
@@ -264,16 +262,16 @@ _CLEAN = step(
 )
 
 
-def clock_ahead(situation: Situation) -> Iterator[Finding]:
+def clock_ahead(context: DetectorContext) -> Iterator[Finding]:
     """Last positions that lie in the future of the server that took them, by the time at which it did.
 
     Compared are the position's own time and the time that the same server wrote beside it: when its vector moved there, or
     when its log says that it applied the change. Both are its clock at that very moment, so an old log proves nothing wrong.
     """
-    shown = situation.topology
+    shown = context.topology
     if not shown.system.clock_levels:
         return
-    rows = [row for row in claims_of(situation) if row["max"]]
+    rows = [row for row in claims_of(context) if row["max"]]
     times: dict[tuple[str, str | None, str], Row] = {}
     for row in rows:
         if row["modified_at"]:
@@ -281,7 +279,7 @@ def clock_ahead(situation: Situation) -> Iterator[Finding]:
     asked = pa.array(sorted({row["max"] for row in rows}), pa.string())
     columns = ["server", "suffix", "file", "offset", "position", "at"]
     where = pc.field("position").isin(asked) & pc.field("at").is_valid()
-    for batch in situation.rows("applied", columns, where, snapshot=shown.snapshot):
+    for batch in context.rows("applied", columns, where, snapshot=shown.snapshot):
         for row in batch.to_pylist():
             _earlier(times, (row["server"], row["suffix"], row["position"]), row["at"], row)
     found: dict[tuple[str | None, str], list[tuple[float, str, Row]]] = {}
@@ -336,15 +334,15 @@ def _earlier(
         times[key] = {"server": row["server"], "file": row["file"], "offset": row["offset"], "at": at}
 
 
-def link_disabled(situation: Situation) -> Iterator[Finding]:
+def link_disabled(context: DetectorContext) -> Iterator[Finding]:
     """Links that are switched off, or do not run for another reason."""
-    statuses, shown = situation.statuses(), situation.topology
+    statuses, shown = context.statuses(), context.topology
     forget = shown.system.proving is not None and bool(shown.proving.traces_kept)
     for link in shown.links:
         if link.enabled is False:
             row = statuses.get((link.supplier, link.suffix, link.name), {})
-            waiting, waits = waiting_behind(situation, link)
-            before, address = mend_before(situation, link), address_first(situation, link)
+            waiting, waits = waiting_behind(context, link)
+            before, address = mend_before(context, link), address_first(context, link)
             yield Finding(
                 "LINK_DISABLED",
                 "warning",
@@ -358,23 +356,21 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
                 fix=(
                     *([before] if before else []),
                     *([address] if address else []),
-                    _unrelated_first(situation, link)
-                    or leave_off(situation, link)
-                    or (_sends_nothing(link.supplier) if keeps_none(situation, link.supplier, link.suffix) else None)
-                    or (_ALLOW if link.why else _switch_on(situation, link, forget)),
+                    _unrelated_first(context, link)
+                    or leave_off(context, link)
+                    or (_sends_nothing(link.supplier) if keeps_none(context, link.supplier, link.suffix) else None)
+                    or (_ALLOW if link.why else _switch_on(context, link, forget)),
                 ),
                 waiting=waiting,
             )
 
 
-def _unrelated_first(situation: Situation, link: Link) -> Row | None:
+def _unrelated_first(context: DetectorContext, link: Link) -> Row | None:
     """What to do about a link that is off between servers whose data have different beginnings; None for another."""
     ends = link.supplier, link.consumer, link.suffix
-    if not any(
-        row["unrelated"] and (row["supplier"], row["consumer"], row["suffix"]) == ends for row in situation.pairs
-    ):
+    if not any(row["unrelated"] and (row["supplier"], row["consumer"], row["suffix"]) == ends for row in context.pairs):
         return None
-    empty = [name for name in ends[:2] if name and (name, link.suffix) in situation.without_data]
+    empty = [name for name in ends[:2] if name and (name, link.suffix) in context.without_data]
     return step(
         f"leave it off until {listed(empty)} {'has' if len(empty) == 1 else 'have'} whole data again, then switch it on"
         if empty
@@ -391,12 +387,12 @@ def _sends_nothing(supplier: str) -> dict[str, str | None]:
     )
 
 
-def _switch_on(situation: Situation, link: Link, forget: bool) -> dict[str, str | None]:
+def _switch_on(context: DetectorContext, link: Link, forget: bool) -> dict[str, str | None]:
     """What mends a link that is switched off. `forget`: servers forget deletions after some time."""
     stays = (
         "; if it was off for longer than servers remember deletions, what was deleted meanwhile may stay on one side"
     )
-    command = situation.topology.system.switch_on
+    command = context.topology.system.switch_on
     how = f", {command()(link.supplier, link.suffix, link.name)}," if command else ","
     return step(
         f"switch it on{how} if its supplier can still serve the consumer",
@@ -420,15 +416,15 @@ def _status(row: Row) -> dict[str, Any]:
     return about | {key: row[key].isoformat() for key in ("started_at", "ended_at") if row.get(key)}
 
 
-def stalled_but_green(situation: Situation) -> Iterator[Finding]:
+def stalled_but_green(context: DetectorContext) -> Iterator[Finding]:
     """Links that run and call themselves well while nothing of what waits has moved for minutes.
 
     That something waits is no standstill, for servers are read moments apart. It is one if the same changes waited in the
     snapshot before, minutes ago; or if the last session ended minutes before the supplier itself made what waits first.
     """
-    statuses, newest, before = situation.statuses(), situation.newest(), situation.earlier
-    then = situation.newest(before.snapshot) if before else {}
-    for row in situation.pairs:
+    statuses, newest, before = context.statuses(), context.newest(), context.earlier
+    then = context.newest(before.snapshot) if before else {}
+    for row in context.pairs:
         status = statuses.get((row["supplier"], row["suffix"], row["link"] or ""), {})
         green = status.get("state", "green" if status.get("status_code") == 0 else None) == "green"
         now = newest.get(row["supplier"])
@@ -436,10 +432,10 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
             continue
         if status.get("busy") or row.get("link_failing"):
             continue  # one that fails is a finding of its own, which says why
-        if row["to_send"].keys() <= dropped_rows(situation.verdicts.pending, row["consumer"], row["suffix"]).keys():
+        if row["to_send"].keys() <= dropped_rows(context.verdicts.pending, row["consumer"], row["suffix"]).keys():
             continue  # sessions run, and the consumer drops what they bring: CLEANED_ORIGIN_BACK says so
-        since = _stood(situation, row, before, then, now) or _never_begun(situation, row, status, now)
-        if since and not _seen_meanwhile(situation, row):
+        since = _stood(context, row, before, then, now) or _never_begun(context, row, status, now)
+        if since and not _seen_meanwhile(context, row):
             waiting = sum(one["count"] for one in row["to_send"].values())
             yield Finding(
                 "STALLED_BUT_GREEN",
@@ -464,9 +460,9 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _seen_meanwhile(situation: Situation, row: Row) -> bool:
+def _seen_meanwhile(context: DetectorContext, row: Row) -> bool:
     """True if the consumer's log, read after its vector, has some of what seems to wait."""
-    consumer, system = situation.replica(row["consumer"], row["suffix"]), situation.topology.system
+    consumer, system = context.replica(row["consumer"], row["suffix"]), context.topology.system
     seen = consumer.seen() if consumer else {}
     return any(
         (last(seen, origin) or "") >= (system.typed(one["first"]) or "") for origin, one in row["to_send"].items()
@@ -474,13 +470,13 @@ def _seen_meanwhile(situation: Situation, row: Row) -> bool:
 
 
 def _stood(
-    situation: Situation, row: Row, before: Topology | None, then: Mapping[str, datetime], now: datetime
+    context: DetectorContext, row: Row, before: Topology | None, then: Mapping[str, datetime], now: datetime
 ) -> str | None:
     """Why it stands still, if the same changes waited in the snapshot before."""
     if before is None or row["supplier"] not in then or now - then[row["supplier"]] < WAITS:
         return None
     supplier, consumer = (replica_in(before, row[end], row["suffix"]) for end in ("supplier", "consumer"))
-    present = situation.replica(row["consumer"], row["suffix"])
+    present = context.replica(row["consumer"], row["suffix"])
     ran = any(
         link.name == row["link"] and link.supplier == row["supplier"] and link.enabled is not False
         for link in before.links
@@ -494,10 +490,10 @@ def _stood(
     return f"they waited in the snapshot {before.snapshot} already, and nothing has moved since"
 
 
-def _never_begun(situation: Situation, row: Row, status: Row, now: datetime) -> str | None:
+def _never_begun(context: DetectorContext, row: Row, status: Row, now: datetime) -> str | None:
     """Why it stands still, if the last session ended before the supplier made the first change that waits."""
-    system, ended = situation.topology.system, status.get("ended_at")
-    supplier = situation.replica(row["supplier"], row["suffix"])
+    system, ended = context.topology.system, status.get("ended_at")
+    supplier = context.replica(row["supplier"], row["suffix"])
     own = row["to_send"].get(supplier.origin) if supplier else None
     made = system.moment(system.typed(own["first"]) or "") if own else None
     if not (made and ended) or made - ended < WAITS or now - made < WAITS:
@@ -511,18 +507,18 @@ _FEW = 10
 """One row in so many is damaged: the others of the file are what it should hold."""
 
 
-def unreadable_input(situation: Situation) -> Iterator[Finding]:
+def unreadable_input(context: DetectorContext) -> Iterator[Finding]:
     """Files of the last snapshot that were not read whole: one row in a hundred, or cut.
 
     A single row is left to the coverage: one damaged line does not weaken what the others say. But one row may be the whole
     document, and of a packed file one row stands for all that could not be unpacked.
     """
     where = pc.starts_with(pc.field("reason"), PACKED) | (pc.field("reason") == NOT_TEXT)
-    rejects = situation.rows("rejects", ["file", "reason"], where, snapshot=situation.topology.snapshot)
+    rejects = context.rows("rejects", ["file", "reason"], where, snapshot=context.topology.snapshot)
     told = [(row["file"], row["reason"]) for batch in rejects for row in batch.to_pylist()]
     cut = {file: reason for file, reason in told if reason != NOT_TEXT}
     no_text = Counter(file for file, reason in told if reason == NOT_TEXT)
-    for one in (*situation.inputs, *situation.empty_inputs):
+    for one in (*context.inputs, *context.empty_inputs):
         # Logs hold such lines as their server wrote them, with a damaged name of a host: to read the file again brings nothing.
         by_server = one.rejected == no_text[one.file] and one.rejected * _FEW < one.rows and not one.why
         by_server &= bool(one.kind) and format_with(one.kind).evidence.endswith("_log")

@@ -22,7 +22,7 @@ from workbench.rules.contents import LIVE, name_of
 from workbench.systems import format_with
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _NAMED = 3
 """Entries that a sentence names."""
@@ -42,10 +42,10 @@ _DELETED_OR_LOST = (
 )
 
 
-def entries_differ(situation: Situation) -> Iterator[Finding]:
+def entries_differ(context: DetectorContext) -> Iterator[Finding]:
     """Entries that differ between servers of one beginning: a finding for each server that stands alone, one for what is open."""
-    lost = _lost_deletions(situation)
-    for contents in situation.verdicts.contents:
+    lost = _lost_deletions(context)
+    for contents in context.verdicts.contents:
         alone: dict[str, list[Difference]] = {}
         open_: list[Difference] = []
         spelt: list[Difference] = []
@@ -65,18 +65,18 @@ def entries_differ(situation: Situation) -> Iterator[Finding]:
                     by_others.setdefault(one.others, []).append(one)
                 together = list(by_others.values())
             for some in together:
-                yield _on(situation, contents, server, some)
+                yield _on(context, contents, server, some)
         if open_:
-            yield _open(situation, contents, open_)
+            yield _open(context, contents, open_)
         if spelt:
             yield _spelt(contents, spelt)
 
 
-def _lost_deletions(situation: Situation) -> dict[tuple[str, str | None, str], str]:
+def _lost_deletions(context: DetectorContext) -> dict[tuple[str, str | None, str], str]:
     """Server, suffix and name of an entry -> the deletion that it missed, which some log names."""
     return {
         (row["server"], row["suffix"], name_of(row["target"])): row["position"]
-        for row in situation.verdicts.missing
+        for row in context.verdicts.missing
         if row["operation"] == "delete" and row["target"]
     }
 
@@ -94,26 +94,26 @@ def _alike(differences: Iterable[Difference]) -> set[str]:
     return set[str].intersection(*({*one.others} for one in differences))
 
 
-def _on(situation: Situation, contents: Contents, server: str, differences: Sequence[Difference]) -> Finding:
+def _on(context: DetectorContext, contents: Contents, server: str, differences: Sequence[Difference]) -> Finding:
     """What one server has otherwise than the others."""
-    refill = situation.topology.system.refill
+    refill = context.topology.system.refill
     others = sorted(_alike(differences))
-    writer, feeder = _sources(situation, contents, server, others)
+    writer, feeder = _sources(context, contents, server, others)
     entries = {one.entry for one in differences}
     them = "that" if len(others) == len(entries) == 1 else "those"
     root = f"{counted(len(entries), 'entry', 'entries')} of {server} {_differ(entries)} from {them} of {listed(others)}"
     replaced = replaced_after(
-        situation, server, contents.suffix, _marks_of_others(contents, server, differences), whole=False
+        context, server, contents.suffix, _marks_of_others(contents, server, differences), whole=False
     )
     root += f" ({replaced})" if replaced else ""
     twice = shown_twice(contents, server, differences)
-    write = _again(situation, contents, differences, server, writer, others[0])
+    write = _again(context, contents, differences, server, writer, others[0])
     deletable = bool(_deletes(contents, differences, server))
     if not deletable:
         write = f"{refill} {server}, over an agreement from {others[0]}"
     # A server that lacks an entry refuses its deletion (32) and passes on what follows: who gets it from there first never gets
     # the deletion, and what is added again becomes a conflict.
-    passes_on = any((link.supplier, link.suffix) == (server, contents.suffix) for link in situation.topology.links)
+    passes_on = any((link.supplier, link.suffix) == (server, contents.suffix) for link in context.topology.links)
     lacks_entries = any(_kind(contents, one, [server]) == _MISSING for one in differences)
     bring = f"{write}, or {refill} {server} from {feeder}" if feeder else write
     bring = f"{refill} {server} from {feeder}" if feeder and (not deletable or (passes_on and lacks_entries)) else bring
@@ -121,7 +121,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     where = "there" if writes else "on a supplier"
     own = f"if the data of {server} is the right one, write it {where} as ordinary changes instead"
     unnamed = _unnamed(contents, server, differences)
-    unsent = unsent_of(situation, server, contents.suffix)
+    unsent = unsent_of(context, server, contents.suffix)
     covers = f"although the vector of {server} covers what the others show"
     if unsent:
         covers = f"and {server} made changes of origin {listed(unsent)} that others wait for, as an origin that it had before"
@@ -145,16 +145,14 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         if twice
         else _after_cleaning(server, write, feeder, others, refill)
         if cleaned
-        else (_named_again(situation, contents.suffix, server, unnamed),)
+        else (_named_again(context, contents.suffix, server, unnamed),)
         if unnamed
         else (compare_unsent(server, unsent),)
         if unsent
         else (
-            *alike_first(situation, server, contents.suffix),
-            *clients_first(situation, server, contents.suffix),
-            *_lacked_first(
-                server, sorted(lacking_what_it_has(situation, server, contents.suffix).intersection(others))
-            ),
+            *alike_first(context, server, contents.suffix),
+            *clients_first(context, server, contents.suffix),
+            *_lacked_first(server, sorted(lacking_what_it_has(context, server, contents.suffix).intersection(others))),
             step(
                 bring,
                 f"{replaced or f'the data of {server} was changed or lost past replication, or a link left attributes out'}; no "
@@ -218,10 +216,12 @@ def _after_cleaning(
     )
 
 
-def _named_again(situation: Situation, suffix: str | None, server: str, unnamed: Sequence[str]) -> Mapping[str, Any]:
-    telling = {one.server for one in situation.inputs if one.kind and format_with(one.kind).tells_links}
-    sending = {link.supplier for link in situation.topology.links if link.suffix == suffix}
-    makers = [one for one in situation.topology.replicas if one.suffix == suffix and one.origin in unnamed]
+def _named_again(
+    context: DetectorContext, suffix: str | None, server: str, unnamed: Sequence[str]
+) -> Mapping[str, Any]:
+    telling = {one.server for one in context.inputs if one.kind and format_with(one.kind).tells_links}
+    sending = {link.supplier for link in context.topology.links if link.suffix == suffix}
+    makers = [one for one in context.topology.replicas if one.suffix == suffix and one.origin in unnamed]
     apart = sorted(one.server for one in makers if one.server in telling - sending)
     if apart and len(apart) == len(unnamed):
         of = listed(apart)
@@ -229,7 +229,7 @@ def _named_again(situation: Situation, suffix: str | None, server: str, unnamed:
             f"make an agreement from {of} to another supplier, or make {of} read-only again and write on another supplier "
             f"what it alone has",
             f"no link leads from {of}: nothing that is made there reaches {server}",
-            f"do not {situation.topology.system.refill} {of} before that: what only it has would go",
+            f"do not {context.topology.system.refill} {of} before that: what only it has would go",
         )
     return step(
         f"find out first why the RUV of {server} does not name origin {listed(unnamed)}: if it was cleaned of that, it drops "
@@ -259,7 +259,7 @@ def _deletes(contents: Contents, differences: Sequence[Difference], server: str)
 
 
 def _again(
-    situation: Situation,
+    context: DetectorContext,
     contents: Contents,
     differences: Sequence[Difference],
     server: str,
@@ -273,7 +273,7 @@ def _again(
     writer  who has the right data and takes writes; empty: all that have it (`shows` is one of them) are read-only
     """
     kinds = {_kind(contents, one, [server]) for one in differences}
-    at = writer or a_supplier(situation, contents.suffix)
+    at = writer or a_supplier(context, contents.suffix)
     as_shown = "" if writer else f", as {shows} shows them,"
     if kinds == {_NAME}:
         return (
@@ -299,7 +299,7 @@ def _again(
     )
 
 
-def _open(situation: Situation, contents: Contents, differences: Sequence[Difference]) -> Finding:
+def _open(context: DetectorContext, contents: Contents, differences: Sequence[Difference]) -> Finding:
     """What differs so that nothing tells which server is right."""
     servers = sorted({server for one in differences for server in one.servers})
     entries = {one.entry for one in differences}
@@ -318,14 +318,14 @@ def _open(situation: Situation, contents: Contents, differences: Sequence[Differ
         evidence=first_few(_row(contents, one, server) for one in differences for server in one.servers),
         root=root,
         fix=(
-            *(first for server in servers for first in clients_first(situation, server, contents.suffix)),
-            _on_one_only(situation, alone)
+            *(first for server in servers for first in clients_first(context, server, contents.suffix)),
+            _on_one_only(context, alone)
             if alone
             else step(
                 "compare these entries (the page Entries of `workbench lab` shows both sides), find out which data is right, and "
                 "write it once more on a server that has it",
                 "no session sends it again: the vectors say that it is there",
-                f"do not {situation.topology.system.refill} a server before it is known which one is right",
+                f"do not {context.topology.system.refill} a server before it is known which one is right",
             ),
         ),
     )
@@ -337,14 +337,14 @@ def _alone_with(contents: Contents, entries: Iterable[str]) -> str:
     return holders.pop() if len(holders) == 1 else ""
 
 
-def _on_one_only(situation: Situation, server: str) -> Mapping[str, Any]:
+def _on_one_only(context: DetectorContext, server: str) -> Mapping[str, Any]:
     """What to do about entries that one server has, and of which nothing is known elsewhere."""
     return step(
         f"find out whether clients added these entries on {server} while it did not replicate, or whether they were deleted "
         f"elsewhere. If they are to stay, save them, delete them on {server} and add them again on a supplier; if not, delete "
         f"them on {server}",
         "no session sends them as they are: the vectors say that all is there; what is added again is sent",
-        f"do not {situation.topology.system.refill} {server} before they are saved: no other server has them; an entry that is "
+        f"do not {context.topology.system.refill} {server} before they are saved: no other server has them; an entry that is "
         "added again has another unique ID",
     )
 
@@ -364,12 +364,12 @@ def _spelt(contents: Contents, differences: Sequence[Difference]) -> Finding:
     )
 
 
-def _sources(situation: Situation, contents: Contents, server: str, others: Sequence[str]) -> tuple[str, str]:
+def _sources(context: DetectorContext, contents: Contents, server: str, others: Sequence[str]) -> tuple[str, str]:
     """Who has the right data: one that it can be written on, and one that a link leads from; empty: there is none."""
-    writers = sources_for_writing(situation, others, server, contents.suffix)
-    lacking = lacking_what_it_has(situation, server, contents.suffix)
+    writers = sources_for_writing(context, others, server, contents.suffix)
+    lacking = lacking_what_it_has(context, server, contents.suffix)
     whole = [name for name in others if name not in lacking]
-    feeders = sources_that_fill(situation, whole, server, contents.suffix)
+    feeders = sources_that_fill(context, whole, server, contents.suffix)
     return next(iter(writers), ""), next(iter(feeders), "")
 
 

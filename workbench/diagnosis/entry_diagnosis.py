@@ -24,8 +24,8 @@ from workbench.engine.state_fates import Fates, Lacking
 from workbench.engine.states import (
     LOOKED_AT,
     WHYS,
+    EntryStates,
     Lacked,
-    Shown,
     differing,
     held_together,
     states_in,
@@ -341,7 +341,7 @@ class _Check:
         )
         self._parts += [part["path"] for _, one in servers for part in self._case.parts("states", one)]
 
-    def add(self, server: int, held: Shown, lacked: Lacked) -> None:
+    def add(self, server: int, held: EntryStates, lacked: Lacked) -> None:
         """What a server lacks, of the number that it has among those compared."""
         add_to(self._told, len(self._groups) - 1, server, held, lacked)
 
@@ -450,7 +450,7 @@ class _Compared:
         servers: Sequence[tuple[Replica, Input]],
         seen: Sequence[Ranges],
         forgotten: Sequence[int],
-        held: Shown,
+        held: EntryStates,
         fates: Fates,
     ) -> None:
         lacking = []
@@ -486,7 +486,9 @@ class _Compared:
         away = any(one.consumer not in names and one.enabled is not False for one in mine)
         return away or (bool(self.shown.links) and not names <= telling)
 
-    def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
+    def _missing(
+        self, servers: Sequence[tuple[Replica, Input]], held: EntryStates, replica: Replica, lacked: Lacked
+    ) -> None:
         self.found.totals["missing"] += len(lacked)
         lacked = lacked[: max(0, self.limit - len(self.found.missing))]
         holders = held.holders(lacked)
@@ -501,7 +503,9 @@ class _Compared:
             }
             self.found.missing.append({**row, "held_by": names, **proof})
 
-    def _stranded(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, some: Lacked) -> None:
+    def _stranded(
+        self, servers: Sequence[tuple[Replica, Input]], held: EntryStates, replica: Replica, some: Lacked
+    ) -> None:
         """Of what only this server has seen, that which no other one will have seen once nothing moves any more."""
         spread = self.outcomes.spreading(replica.server)
         ends = np.array([spread.get(origin, -1) for origin in held.origins] or [-1], np.int64)
@@ -510,7 +514,9 @@ class _Compared:
         some = some[: max(0, self.limit - len(self.found.stranded))]
         self.found.stranded.extend(self._rows(servers, held, replica, some))
 
-    def _made_twice(self, servers: Sequence[tuple[Replica, Input]], held: Shown, forgotten: Sequence[int]) -> None:
+    def _made_twice(
+        self, servers: Sequence[tuple[Replica, Input]], held: EntryStates, forgotten: Sequence[int]
+    ) -> None:
         found = held.made_twice(forgotten)
         found = found[: max(0, self.limit - len(self.found.made_twice))]
         names = names_of(self.case, [one for _, one in servers], (entry for entry, _ in found)) if found else {}
@@ -520,7 +526,7 @@ class _Compared:
             self.found.made_twice.append({**about, "created": shown})
 
     def _rows(
-        self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, some: Lacked
+        self, servers: Sequence[tuple[Replica, Input]], held: EntryStates, replica: Replica, some: Lacked
     ) -> Iterator[dict[str, Any]]:
         if not len(some):
             return
@@ -543,7 +549,7 @@ class _Compared:
 class _Spans(dict[tuple[str, str], tuple[int, int, int]]):
     """Server and origin -> how many changes, the first time and the last."""
 
-    def add(self, server: str, held: Shown, some: Lacked) -> None:
+    def add(self, server: str, held: EntryStates, some: Lacked) -> None:
         """Count these in; changes of entries that were counted already must not be among them."""
         for number in np.unique(some.origin).tolist():
             times, key = some.time[some.origin == number], (server, held.origins[number])

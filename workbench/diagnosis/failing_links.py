@@ -36,7 +36,7 @@ from workbench.rules.send_session import ANCHOR_NOT_FOUND, NOTHING, SEND
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.rules.link_failures import LinkFailure
     from workbench.topology.topology import Link
 
@@ -53,28 +53,26 @@ _NAMED = 3
 """Failing links that a headline names."""
 
 
-def link_failing(situation: Situation) -> Iterator[Finding]:
+def link_failing(context: DetectorContext) -> Iterator[Finding]:
     """Links over which sessions fail, each with the cause, since when, what waits behind it, and what mends it."""
-    newest = situation.newest()
-    readings = {one.server: one.ended for one in situation.topology.readings}
-    for link in situation.topology.links:
+    newest = context.newest()
+    readings = {one.server: one.ended for one in context.topology.readings}
+    for link in context.topology.links:
         failure = link.failure
         if failure is None:
             continue
-        pair = _pair(situation, link)
+        pair = _pair(context, link)
         if pair and pair["unrelated"]:
             continue  # UNRELATED_DATA says it of both servers
         if pair and failure.reason in (*TRANSIENT, SCHEDULE_CLOSED):
             # What other links bring does not wait for a schedule to open, nor for its turn at a consumer that they keep busy.
-            without = (
-                failing_suppliers(situation, link.consumer, link.suffix) if failure.reason == BUSY else frozenset()
-            )
+            without = failing_suppliers(context, link.consumer, link.suffix) if failure.reason == BUSY else frozenset()
             alone = failure.reason in (BUSY, SCHEDULE_CLOSED)
-            pair = {**pair, "to_send": lacked_behind(situation, pair, alone, without)}
-        waiting = count_behind(situation, pair) if pair else None
+            pair = {**pair, "to_send": lacked_behind(context, pair, alone, without)}
+        waiting = count_behind(context, pair) if pair else None
         read = readings.get(link.supplier)
-        oldest = _oldest(situation, pair, read or newest.get(link.supplier))
-        if failure.reason == SCHEDULE_CLOSED and waiting == 0 and not _awaited(situation, link):
+        oldest = _oldest(context, pair, read or newest.get(link.supplier))
+        if failure.reason == SCHEDULE_CLOSED and waiting == 0 and not _awaited(context, link):
             continue
         if failure.reason in TRANSIENT and not (waiting and oldest and oldest >= _LONG):
             continue
@@ -87,14 +85,14 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             "LINK_FAILING",
             "warning" if failure.reason in TRANSIENT or failure.reason == SCHEDULE_CLOSED else "error",
             f"the link {link.name} from {link.supplier} to {consumer} {says}: {failure.says}; "
-            f"{since}{_behind(situation, link, pair, waiting, oldest)}{tried}{_kept(situation, link, pair)}",
+            f"{since}{_behind(context, link, pair, waiting, oldest)}{tried}{_kept(context, link, pair)}",
             server=link.supplier,
             link=link.name,
             suffix=link.suffix,
             items=tuple(sorted(one["first"] for one in pair["to_send"].values())) if pair else (),
             evidence=failure.evidence,
             quotes=failure.quotes,
-            fix=_fix(situation, link, failure, pair),
+            fix=_fix(context, link, failure, pair),
             reason=failure.reason,
             since=failure.since.isoformat() if failure.since else None,
             waiting=waiting,
@@ -102,9 +100,9 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _awaited(situation: Situation, link: Link) -> bool:
+def _awaited(context: DetectorContext, link: Link) -> bool:
     """True if both its ends wait for changes of an origin, and no link that runs brings them to its consumer."""
-    pending = [row for row in situation.verdicts.pending if row["suffix"] == link.suffix]
+    pending = [row for row in context.verdicts.pending if row["suffix"] == link.suffix]
     unserved = [row for row in pending if not row["suppliers"] and not row.get("through")]
     theirs, own = (
         {row["origin"] for row in rows if row["server"] == name}
@@ -113,18 +111,18 @@ def _awaited(situation: Situation, link: Link) -> bool:
     return bool(theirs & own)
 
 
-def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | None) -> tuple[Mapping[str, Any], ...]:
+def _fix(context: DetectorContext, link: Link, failure: LinkFailure, pair: Row | None) -> tuple[Mapping[str, Any], ...]:
     """What mends a link; where its sessions would pass over changes for good, its consumer has to be filled all the same."""
     if pair and failure.reason == ANCHOR_LOST and (elsewhere := told_of_anchor(pair)):
-        return (*_off_first(situation, link), *elsewhere, *failure.fix[1:])
-    alone = lacked_behind(situation, pair, alone=True) if pair and link.consumer else {}
-    hidden = sum(count for origin, count in passed_over(situation, pair).items() if origin in alone) if pair else 0
+        return (*_off_first(context, link), *elsewhere, *failure.fix[1:])
+    alone = lacked_behind(context, pair, alone=True) if pair and link.consumer else {}
+    hidden = sum(count for origin, count in passed_over(context, pair).items() if origin in alone) if pair else 0
     if failure.restarts:
-        saved = stranded_first(situation.verdicts, link.supplier, link.suffix)
-        return (*_off_first(situation, link), *saved, *failure.fix)
+        saved = stranded_first(context.verdicts, link.supplier, link.suffix)
+        return (*_off_first(context, link), *saved, *failure.fix)
     if not hidden:
-        return (*_off_first(situation, link), *failure.fix)
-    refill, lossy = situation.topology.system.refill, lacking_what_others_have(situation, link.suffix)
+        return (*_off_first(context, link), *failure.fix)
+    refill, lossy = context.topology.system.refill, lacking_what_others_have(context, link.suffix)
     source = f"{link.supplier}, or from another server that has all changes"
     if link.supplier in lossy:
         source = f"a server that has all changes: not from {link.supplier}, which lacks changes itself"
@@ -135,7 +133,7 @@ def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | Non
         f"first see that {link.consumer} holds nothing that no other server has",
     )
     if failure.reason == LOG_CLOSED:  # the start that mends it lets a session begin
-        return (*_off_first(situation, link), filling, *failure.fix)
+        return (*_off_first(context, link), filling, *failure.fix)
     if (
         failure.reason == CONSUMER_READ_ONLY
     ):  # what mends it lets all others begin, too: they may bring what this one lacks
@@ -143,33 +141,33 @@ def _fix(situation: Situation, link: Link, failure: LinkFailure, pair: Row | Non
             f"first switch {link.name} off, on {link.supplier}, until {link.consumer} has what the log of {link.supplier} lacks",
             f"as soon as it runs, a session passes over {counted(hidden)}",
         )
-        return (*_off_first(situation, link), first, *failure.fix, filling)
-    return (*_off_first(situation, link), *failure.fix, filling)
+        return (*_off_first(context, link), first, *failure.fix, filling)
+    return (*_off_first(context, link), *failure.fix, filling)
 
 
-def _off_first(situation: Situation, link: Link) -> tuple[Mapping[str, Any], ...]:
+def _off_first(context: DetectorContext, link: Link) -> tuple[Mapping[str, Any], ...]:
     """What comes before the consumer of a link is started, where it is down, or may be one that is not known to run."""
-    down, failure = situation.topology.down, link.failure
+    down, failure = context.topology.down, link.failure
     if link.consumer is not None:
-        return (*before_start(situation, link.consumer, link.suffix),) if link.consumer in down else ()
+        return (*before_start(context, link.consumer, link.suffix),) if link.consumer in down else ()
     if failure is None or failure.itself or failure.reason not in (REFUSED, UNREACHABLE, UNKNOWN):
         return ()
-    unread = [failure.means] if failure.means else situation.not_collected(link.suffix)
+    unread = [failure.means] if failure.means else context.not_collected(link.suffix)
     steps = [
-        saved_first(situation, name, link.suffix, None if failure.means else link.address)
+        saved_first(context, name, link.suffix, None if failure.means else link.address)
         for name in unread
         if not failure.means or name in down
     ]
     return tuple(one for one in steps if one)
 
 
-def _kept(situation: Situation, link: Link, pair: Row | None) -> str:
+def _kept(context: DetectorContext, link: Link, pair: Row | None) -> str:
     """Whether the log of the supplier keeps what waits until then, as the end of the sentence; empty: not known."""
-    says = situation.topology.system.kept_behind
+    says = context.topology.system.kept_behind
     if says is None or (link.failure and link.failure.itself):
         return ""
     waiting = {of: one["first"] for of, one in pair["to_send"].items()} if pair else None
-    clause = says()(situation, link, pair["consumer"] if pair else link.consumer, waiting)
+    clause = says()(context, link, pair["consumer"] if pair else link.consumer, waiting)
     return f"; {clause}" if clause else ""
 
 
@@ -177,40 +175,40 @@ def _times(attempts: int) -> str:
     return f"{attempts:,} failed {'attempt' if attempts == 1 else 'attempts'}"
 
 
-def _pair(situation: Situation, link: Link) -> Row | None:
+def _pair(context: DetectorContext, link: Link) -> Row | None:
     """The row of the pair matrix of a link; None: of one end it is not known what it has seen."""
     consumer = link.consumer or (link.failure.means if link.failure else None)
     wanted = link.supplier, consumer, link.suffix
-    return next((one for one in situation.pairs if (one["supplier"], one["consumer"], one["suffix"]) == wanted), None)
+    return next((one for one in context.pairs if (one["supplier"], one["consumer"], one["suffix"]) == wanted), None)
 
 
-def waiting_behind(situation: Situation, link: Link) -> tuple[int | None, str]:
+def waiting_behind(context: DetectorContext, link: Link) -> tuple[int | None, str]:
     """How many changes that its consumer waits for its supplier would send over a link (None: not known), and in words."""
-    pair = _pair(situation, link)
+    pair = _pair(context, link)
     if pair is None:
         return None, ""
-    pair = {**pair, "to_send": lacked_behind(situation, pair)}
+    pair = {**pair, "to_send": lacked_behind(context, pair)}
     waiting = sum(one["count"] for one in pair["to_send"].values())
     if not waiting:
         return waiting, ""
-    read = next((one.ended for one in situation.topology.readings if one.server == link.supplier), None)
-    oldest = _oldest(situation, pair, read or situation.newest().get(link.supplier))
-    return waiting, f"; {_behind(situation, link, pair, waiting, oldest)}{_kept(situation, link, pair)}"
+    read = next((one.ended for one in context.topology.readings if one.server == link.supplier), None)
+    oldest = _oldest(context, pair, read or context.newest().get(link.supplier))
+    return waiting, f"; {_behind(context, link, pair, waiting, oldest)}{_kept(context, link, pair)}"
 
 
-def leave_off(situation: Situation, link: Link) -> Mapping[str, Any] | None:
+def leave_off(context: DetectorContext, link: Link) -> Mapping[str, Any] | None:
     """What to do about a link that is off and would make its consumer pass over changes; None: it would not."""
-    pair = _pair(situation, link)
-    hidden = passed_over(situation, pair) if pair else {}
+    pair = _pair(context, link)
+    hidden = passed_over(context, pair) if pair else {}
     if pair is None or not hidden:
         return None
     count, them = sum(hidden.values()), "it" if sum(hidden.values()) == 1 else "them"
     bringing = sorted(
         way["link"]
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if (row["server"], row["suffix"]) == (link.consumer, link.suffix) and row["origin"] in hidden
-        for way in situation.linked.closed_ways(row)
-        if way["consumer"] == link.consumer and not passed_over(situation, way)
+        for way in context.linked.closed_ways(row)
+        if way["consumer"] == link.consumer and not passed_over(context, way)
     )
     first = f": first do what LINK_DISABLED says on {listed(sorted({*bringing}), 'or', _NAMED)}" if bringing else ""
     return step(
@@ -222,9 +220,9 @@ def leave_off(situation: Situation, link: Link) -> Mapping[str, Any] | None:
     )
 
 
-def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> timedelta | None:
+def _oldest(context: DetectorContext, pair: Row | None, read: datetime | None) -> timedelta | None:
     """How old the oldest change that waits was when the supplier was read; None for one of a clock that was ahead."""
-    system = situation.topology.system
+    system = context.topology.system
     made = [
         moment
         for one in (pair["to_send"].values() if pair else ())
@@ -235,7 +233,9 @@ def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> ti
     return max(read - min(made), timedelta())
 
 
-def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | None, oldest: timedelta | None) -> str:
+def _behind(
+    context: DetectorContext, link: Link, pair: Row | None, waiting: int | None, oldest: timedelta | None
+) -> str:
     """What waits behind a link, in words."""
     if link.failure and link.failure.itself and not waiting:
         return "no server waits for what it would deliver"
@@ -244,18 +244,18 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
             return f"how much waits behind it is not known, for no file says which server {link.address or 'its consumer'} is"
         return "how much waits behind it is not known, for one of its ends was not collected"
     if not waiting:
-        return held_in_no_log(situation, pair) or "nothing waits behind it yet"
+        return held_in_no_log(context, pair) or "nothing waits behind it yet"
     many = f"{waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it"
     if not pair["to_send"]:
-        return f"{many}, and {no_record(situation, link.supplier, link.suffix)}"
+        return f"{many}, and {no_record(context, link.supplier, link.suffix)}"
     age = f", the oldest for {time_passed(oldest)}" if oldest else ""
-    growing = ", and more have come since the snapshot before" if _grows(situation, link, pair) else ""
-    return f"{many}{age}{growing}{_on_other_ways(situation, pair, waiting > 1)}"
+    growing = ", and more have come since the snapshot before" if _grows(context, link, pair) else ""
+    return f"{many}{age}{growing}{_on_other_ways(context, pair, waiting > 1)}"
 
 
-def _grows(situation: Situation, link: Link, pair: Row) -> bool:
+def _grows(context: DetectorContext, link: Link, pair: Row) -> bool:
     """True if it did not run in the snapshot before, and the supplier has got changes since that the consumer has not."""
-    before = situation.earlier
+    before = context.earlier
     if before is None or not any(
         (one.supplier, one.suffix, one.name) == (link.supplier, link.suffix, link.name)
         and (one.failure or one.enabled is False)
@@ -263,23 +263,23 @@ def _grows(situation: Situation, link: Link, pair: Row) -> bool:
     ):
         return False
     then = next((one for one in before.replicas if (one.server, one.suffix) == (link.supplier, link.suffix)), None)
-    now = situation.replica(link.supplier, link.suffix)
+    now = context.replica(link.supplier, link.suffix)
     if then is None or now is None:
         return False
     return any((last(now.vector, origin) or "") > (last(then.vector, origin) or "") for origin in pair["to_send"])
 
 
-def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
+def _on_other_ways(context: DetectorContext, pair: Row, many: bool) -> str:
     """Who else brings what waits, over links that run, as the end of a sentence; empty if some of it has no other way."""
     to = pair["consumer"], pair["suffix"]
     rows = {
         row["origin"]: row
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if (row["server"], row["suffix"]) == to and not row.get("dropped_since")
     }
     them = "them" if many else "it"
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
-    failing = failing_suppliers(situation, *to)
+    failing = failing_suppliers(context, *to)
     ways = [[name for name in row["suppliers"] if name != pair["supplier"] and name not in failing] for row in waits]
     rests = any(row.get("rests") for row in waits)
     if not waits or rests or len(waits) < len(pair["to_send"]) or any(brought_in_part(row) for row in waits):
@@ -377,29 +377,29 @@ def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[R
     return bool(waits) and waits <= behind
 
 
-def waits_behind(situation: Situation, row: Row, to_be_filled: bool) -> list[str]:
+def waits_behind(context: DetectorContext, row: Row, to_be_filled: bool) -> list[str]:
     """The links that fail and are a finding, to the server of a row of `pending`: for a sentence about what it waits for.
 
     Of a server that has to be filled, not one that fails for something else and has no record for a session to begin at: once
     it runs, nothing comes over it. Nor any link that has nothing of the origin, where others that have it have no such record.
     """
     server, suffix = row["server"], row["suffix"]
-    mine = [one for one in situation.pairs if (one["consumer"], one["suffix"]) == (server, suffix)]
+    mine = [one for one in context.pairs if (one["consumer"], one["suffix"]) == (server, suffix)]
     if any(one["unrelated"] for one in mine):
         return []  # not the links are to be mended, but the data
     failing = [
         link
-        for link in situation.topology.links
+        for link in context.topology.links
         if link.blocked and link.suffix == suffix and server in (link.consumer, link.failure and link.failure.means)
         if not (
             link.failure
             and link.failure.reason != ANCHOR_LOST
             and to_be_filled
-            and begins_nowhere(_pair(situation, link))
+            and begins_nowhere(_pair(context, link))
         )
     ]
     if to_be_filled and any(begins_nowhere(one) and one["link"] for one in mine):
-        pairs = [_pair(situation, link) for link in failing]
+        pairs = [_pair(context, link) for link in failing]
         if all(pair and not has_some(pair, row["origin"]) for pair in pairs):
             return []
     return [link.name for link in failing]
@@ -410,25 +410,25 @@ def begins_nowhere(pair: Row | None) -> bool:
     return pair is not None and pair["decision"] == ANCHOR_NOT_FOUND
 
 
-def busy_links(situation: Situation, server: str, suffix: str | None) -> list[str]:
+def busy_links(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
     """The links over which changes wait for a server, if it was busy and refused all of them at the last attempt."""
     sending = {
         one["supplier"]
-        for one in situation.pairs
+        for one in context.pairs
         if (one["consumer"], one["suffix"], one["decision"]) == (server, suffix, SEND)
     }
     links = [
         one
-        for one in situation.topology.links
+        for one in context.topology.links
         if (one.consumer, one.suffix) == (server, suffix) and one.supplier in sending and one.runs
     ]
     busy = [one.name for one in links if one.failure and one.failure.reason == BUSY]
     return sorted(busy) if len(busy) == len(links) else []
 
 
-def busy_step(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any]:
+def busy_step(context: DetectorContext, server: str, suffix: str | None) -> Mapping[str, Any]:
     """What to do about a server that another supplier has, and keeps."""
-    unread = situation.not_collected(suffix)
+    unread = context.not_collected(suffix)
     may = f", first of all {listed(unread, 'or', _NAMED)}, of which nothing was collected" if unread else ""
     return step(
         f"if they do not arrive in some minutes, see which supplier holds {server}, and whether that one hangs{may}",
@@ -447,10 +447,10 @@ def refuses_all(link: Link) -> bool:
     return bool(link.blocked and link.failure and link.failure.refuses_all)
 
 
-def mend_before(situation: Situation, link: Link) -> Mapping[str, Any] | None:
+def mend_before(context: DetectorContext, link: Link) -> Mapping[str, Any] | None:
     """What comes before a link is switched on whose consumer takes no change of any supplier; None: nothing shows that."""
     to = link.consumer, link.suffix
-    shows = [one.name for one in situation.topology.links if (one.consumer, one.suffix) == to and refuses_all(one)]
+    shows = [one.name for one in context.topology.links if (one.consumer, one.suffix) == to and refuses_all(one)]
     if not (link.consumer and shows):
         return None
     return step(

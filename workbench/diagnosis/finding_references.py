@@ -22,7 +22,7 @@ _NOT_BEFORE = "before that, the rest cannot be judged"
 
 
 @dataclass(frozen=True)
-class Shown:
+class FindingReferences:
     """What the findings say of each other."""
 
     findings: Sequence[Finding]
@@ -75,7 +75,7 @@ def with_shown_references(findings: Sequence[Finding]) -> list[Finding]:
     """The findings; those that are shown refer to none that another one leaves without meaning."""
     if not any(one.overruled_by for one in findings):
         return [*findings]
-    shown = Shown(findings)
+    shown = FindingReferences(findings)
     return [
         one
         if one.overruled_by
@@ -90,7 +90,7 @@ def with_shown_references(findings: Sequence[Finding]) -> list[Finding]:
 
 def drop_void_causes(missing: Sequence[dict[str, Any]], findings: Sequence[Finding]) -> None:
     """Leave the cause of missing changes open where its finding is not concluded."""
-    shown = Shown(findings)
+    shown = FindingReferences(findings)
     for row in missing:
         if row["cause"] and (root := shown.void(row["cause"], row["suffix"])):
             row["reasons"] = [f"{row['cause']}: not concluded, because of {root.code}"]

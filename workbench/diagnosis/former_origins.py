@@ -17,7 +17,7 @@ from workbench.model import step
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, SEND, Plan, plan
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica
 
 NAMES_FORMER = "BROKEN_VECTOR"
@@ -40,22 +40,22 @@ class InTheWay(NamedTuple):
     waits: int
 
 
-def in_the_way(situation: Situation) -> Mapping[tuple[str, str | None], InTheWay]:
-    """(server, suffix) -> what keeps sessions with it away; ask `situation.once`."""
-    if not situation.topology.system.supplying:
+def in_the_way(context: DetectorContext) -> Mapping[tuple[str, str | None], InTheWay]:
+    """(server, suffix) -> what keeps sessions with it away; ask `context.once`."""
+    if not context.topology.system.supplying:
         return {}
     found = {}
-    for consumer in situation.topology.replicas:
+    for consumer in context.topology.replicas:
         about = consumer.server, consumer.suffix
-        waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == about]
-        to_it = [pair for pair in situation.pairs if (pair["consumer"], pair["suffix"]) == about and runs(pair)]
+        waits = [row for row in context.verdicts.pending if (row["server"], row["suffix"]) == about]
+        to_it = [pair for pair in context.pairs if (pair["consumer"], pair["suffix"]) == about and runs(pair)]
         stuck = [pair for pair in to_it if pair["decision"] == ANCHOR_NOT_FOUND]
-        if not waits or not stuck or len(stuck) < len(to_it) or situation.not_collected(consumer.suffix):
+        if not waits or not stuck or len(stuck) < len(to_it) or context.not_collected(consumer.suffix):
             continue  # who was not collected may lack what a cleaning loses
-        former = _former(situation, consumer, stuck)
+        former = _former(context, consumer, stuck)
         if not former:
             continue
-        begin = [pair for pair in stuck if _brings(situation, consumer, pair, former, waits)]
+        begin = [pair for pair in stuck if _brings(context, consumer, pair, former, waits)]
         if begin:
             found[about] = InTheWay(
                 tuple(sorted(former)),
@@ -67,47 +67,47 @@ def in_the_way(situation: Situation) -> Mapping[tuple[str, str | None], InTheWay
     return found
 
 
-def _former(situation: Situation, consumer: Replica, stuck: list[Any]) -> dict[str, str]:
+def _former(context: DetectorContext, consumer: Replica, stuck: list[Any]) -> dict[str, str]:
     """Origins that suppliers name and the server does not, of servers that have another one now -> that server.
 
     Of none of them anything may be lacking anywhere, or known to one server alone: a cleaning would lose it.
     """
     suffix, found = consumer.suffix, dict[str, str]()
-    replicas = [one for one in situation.topology.replicas if one.suffix == suffix]
-    lists = situation.verdicts.pending, situation.verdicts.missing, situation.verdicts.stranded
+    replicas = [one for one in context.topology.replicas if one.suffix == suffix]
+    lists = context.verdicts.pending, context.verdicts.missing, context.verdicts.stranded
     open_ = {row["origin"] for rows in lists for row in rows if row["suffix"] == suffix}
     live = {one.origin for one in replicas}
     for name in {pair["supplier"] for pair in stuck}:
-        supplier = situation.replica(name, suffix)
+        supplier = context.replica(name, suffix)
         for origin in supplier.vector if supplier else ():
-            maker = situation.replica(maker_before(situation, suffix, origin), suffix)
+            maker = context.replica(maker_before(context, suffix, origin), suffix)
             if origin not in {*consumer.vector, *live, *open_} and maker and maker.origin is not None:
                 found[origin] = maker.server
-    return found if len(set(found.values())) == 1 and not situation.verdicts.cut() else {}
+    return found if len(set(found.values())) == 1 and not context.verdicts.cut() else {}
 
 
 def _brings(
-    situation: Situation, consumer: Replica, pair: Mapping[str, Any], former: Mapping[str, str], waits: list[Any]
+    context: DetectorContext, consumer: Replica, pair: Mapping[str, Any], former: Mapping[str, str], waits: list[Any]
 ) -> bool:
     """True if a session begins once these origins are gone, and brings all that waits."""
-    supplier, supplying = situation.replica(pair["supplier"], pair["suffix"]), situation.topology.supplying
+    supplier, supplying = context.replica(pair["supplier"], pair["suffix"]), context.topology.supplying
     if supplier is None or supplier.log is None or pair["unrelated"]:
         return False
-    rules, log = next(iter(supplying.rule_sets.values()))(), situation.case.log(supplier.log)
+    rules, log = next(iter(supplying.rule_sets.values()))(), context.case.log(supplier.log)
     left = {origin: span for origin, span in supplier.vector.items() if origin not in former}
     planned = plan(rules, log, left, consumer.vector, consumer.origin or "")
-    return planned.decision == SEND and all(_sends(situation, planned, row) for row in waits)
+    return planned.decision == SEND and all(_sends(context, planned, row) for row in waits)
 
 
-def _sends(situation: Situation, planned: Plan, row: Mapping[str, Any]) -> bool:
+def _sends(context: DetectorContext, planned: Plan, row: Mapping[str, Any]) -> bool:
     sent = planned.to_send.get(row["origin"])
-    typed = situation.topology.system.typed
+    typed = context.topology.system.typed
     return bool(sent and sent.last and sent.last >= (typed(row["last"]) or "") and sent.changes >= row["count"])
 
 
-def cleaning_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:
+def cleaning_first(context: DetectorContext, server: str, suffix: str | None) -> Mapping[str, Any] | None:
     """What brings a server what it waits for, where only former origins are in the way; None: they are not."""
-    about = situation.once(in_the_way).get((server, suffix))
+    about = context.once(in_the_way).get((server, suffix))
     if about is None:
         return None
     names = ", ".join(about.origins)

@@ -16,38 +16,38 @@ from workbench.model import counted, listed, step
 from workbench.topology.suffix_evidence import Evidence, makes_none, origins_made
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica
 
 Row = Mapping[str, Any]
 
 
-def was_maker(situation: Situation, server: str, suffix: str | None, origin: str) -> bool:
+def was_maker(context: DetectorContext, server: str, suffix: str | None, origin: str) -> bool:
     """True if a server made changes of an origin once, and its own configuration says that it makes none now."""
-    known = (server, origin) in situation.once(_makers).get(suffix, ())
-    return known and makes_none(situation.case, situation.topology, server, suffix)
+    known = (server, origin) in context.once(_makers).get(suffix, ())
+    return known and makes_none(context.case, context.topology, server, suffix)
 
 
-def origins_of(situation: Situation, replica: Replica) -> list[str]:
+def origins_of(context: DetectorContext, replica: Replica) -> list[str]:
     """The origin as which a server makes changes, and those as which it did before."""
-    former = situation.once(_makers).get(replica.suffix, frozenset())
-    return origins_made(situation.case, situation.topology, replica, former)
+    former = context.once(_makers).get(replica.suffix, frozenset())
+    return origins_made(context.case, context.topology, replica, former)
 
 
-def maker_before(situation: Situation, suffix: str | None, origin: str) -> str:
+def maker_before(context: DetectorContext, suffix: str | None, origin: str) -> str:
     """The server that made the changes of an origin that no server is now; empty: nothing tells."""
-    return next((server for server, had in sorted(situation.once(_makers).get(suffix, ())) if had == origin), "")
+    return next((server for server, had in sorted(context.once(_makers).get(suffix, ())) if had == origin), "")
 
 
-def _makers(situation: Situation) -> Mapping[str | None, frozenset[tuple[str, str]]]:
-    suffixes = {one.suffix for one in situation.topology.replicas}
-    case, shown = situation.case, situation.topology
+def _makers(context: DetectorContext) -> Mapping[str | None, frozenset[tuple[str, str]]]:
+    suffixes = {one.suffix for one in context.topology.replicas}
+    case, shown = context.case, context.topology
     return {suffix: Evidence(case, shown, suffix, ()).former for suffix in suffixes}
 
 
-def stranded_on(situation: Situation, row: Row) -> str | None:
+def stranded_on(context: DetectorContext, row: Row) -> str | None:
     """The server that made all that a row waits for as an origin that it is no more, and alone has it; None: there is none."""
-    found, typed = situation.verdicts, situation.topology.system.typed
+    found, typed = context.verdicts, context.topology.system.typed
     if "stranded" in found.cut() or not row.get("counted", True):
         return None
     first, end = typed(row["first"]) or "", typed(row["last"]) or ""
@@ -56,13 +56,13 @@ def stranded_on(situation: Situation, row: Row) -> str | None:
         if (one["suffix"], one["origin"]) == (row["suffix"], row["origin"]) and not one.get(LOG_ONLY):
             there[one["server"]] = there.get(one["server"], 0) + (first <= (typed(one["position"]) or "") <= end)
     server = next((name for name, count in there.items() if count == row["count"]), None)
-    return server if server and was_maker(situation, server, row["suffix"], row["origin"]) else None
+    return server if server and was_maker(context, server, row["suffix"], row["origin"]) else None
 
 
-def unsent_of(situation: Situation, server: str, suffix: str | None) -> list[str]:
+def unsent_of(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
     """The origins that a server had before, as which it made changes that others wait for."""
-    waits = {row["origin"] for row in situation.verdicts.pending if row["suffix"] == suffix and row["server"] != server}
-    return sorted(origin for origin in waits if was_maker(situation, server, suffix, origin))
+    waits = {row["origin"] for row in context.verdicts.pending if row["suffix"] == suffix and row["server"] != server}
+    return sorted(origin for origin in waits if was_maker(context, server, suffix, origin))
 
 
 def compare_unsent(server: str, origins: Sequence[str]) -> Mapping[str, Any]:
@@ -81,14 +81,14 @@ def not_by_links(server: str) -> Mapping[str, Any]:
     return step(f"do what STRANDED_CHANGE says of {server}", why)
 
 
-def supplier_again(situation: Situation, server: str, rows: Sequence[Row]) -> Mapping[str, Any] | None:
+def supplier_again(context: DetectorContext, server: str, rows: Sequence[Row]) -> Mapping[str, Any] | None:
     """What brings the stranded changes of one origin from the log of a server that was made a hub; None: nothing proves that.
 
     A session begins at what its consumer has seen of the origin, so the log must have that as well.
     """
-    suffix, origin, shown = rows[0]["suffix"], rows[0]["origin"], situation.topology
-    replica, command, typed = situation.replica(server, suffix), shown.system.supplier_again, shown.system.typed
-    if replica is None or replica.log is None or command is None or not was_maker(situation, server, suffix, origin):
+    suffix, origin, shown = rows[0]["suffix"], rows[0]["origin"], context.topology
+    replica, command, typed = context.replica(server, suffix), shown.system.supplier_again, shown.system.typed
+    if replica is None or replica.log is None or command is None or not was_maker(context, server, suffix, origin):
         return None
     logged = replica.log.facts.get("by_origin", {}).get(origin, {})
     begins = [

@@ -16,7 +16,7 @@ from workbench.model import step
 from workbench.topology.topology import Link, Replica
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _Ways = Mapping[str, Sequence[tuple[Link, frozenset[str]]]]
 
@@ -127,10 +127,10 @@ class Fractional:
         yield from (Unlike(link, frozenset(names), by) for link, names in without.values())
 
 
-def alike_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
+def alike_first(context: DetectorContext, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
     """The steps that go first where the links to a server, or to one that feeds it, do not leave out the same."""
-    above = sorted(situation.linked.above(server, suffix))
-    for contents in situation.verdicts.contents:
+    above = sorted(context.linked.above(server, suffix))
+    for contents in context.verdicts.contents:
         if contents.suffix != suffix or all(one.server != server for one in contents.alike.replicas):
             continue
         unlike = {fed: contents.fractional.by_luck(fed) for fed in above}

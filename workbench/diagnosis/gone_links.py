@@ -9,18 +9,18 @@ from workbench.intake.links import listing
 from workbench.model import listed
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def gone_links(situation: Situation, consumers: Collection[str], suffix: str | None) -> str:
+def gone_links(context: DetectorContext, consumers: Collection[str], suffix: str | None) -> str:
     """The links to any of these servers that are gone since the snapshot before, as the end of a sentence; empty: none is known.
 
     Of a server whose list of links was not collected again nothing is known.
     """
-    before, shown = situation.earlier, situation.topology
+    before, shown = context.earlier, context.topology
     if before is None:
         return ""
-    again = {server for (label, _), server in listing(situation.case.inputs).items() if label == shown.snapshot}
+    again = {server for (label, _), server in listing(context.case.inputs).items() if label == shown.snapshot}
     kept = {(link.supplier, link.suffix, link.name) for link in shown.links}
     gone = sorted(
         {

@@ -10,7 +10,7 @@ from workbench.diagnosis.propagation import COVERED, IN_LOG, MADE, ONLY_HOLDER, 
 from workbench.engine.observation_queries import Sighting
 from workbench.model import counted
 from workbench.text_table import aligned, one_cell
-from workbench.topology.history import DIFFER, Known
+from workbench.topology.history import DIFFER, KnownThen
 from workbench.topology.timeline import OWN_TIME, SNAPSHOT
 
 _SHOWN = 40
@@ -25,12 +25,12 @@ def time_text(at: datetime | None) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}" + (f".{at.microsecond // 1000:03d}" if at.microsecond else "")
 
 
-def known_text(found: Iterable[Known]) -> str:
+def known_text(found: Iterable[KnownThen]) -> str:
     """What each server knew, one paragraph for each origin that something is known of."""
     return "\n".join(line for one in found for line in _known(one))
 
 
-def _known(one: Known) -> list[str]:
+def _known(one: KnownThen) -> list[str]:
     who = one_cell(f"{one.server}" + (f" ({one.suffix})" if one.suffix else "") + f", origin {one.origin}")
     if one.at_least is None:
         lines = [f"{who}: unknown: {one.why}"]

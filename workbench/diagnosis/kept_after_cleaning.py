@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.diagnosis.cleaned_origins import claims_nothing_of_cleaned
-from workbench.engine.position_index import HIGHEST, LOWEST, Known, Pair, Span
+from workbench.engine.position_index import HIGHEST, LOWEST, Pair, PositionIndex, Span
 from workbench.engine.positions import NONE, Positions, union
 from workbench.tables import Numbers
 
@@ -45,7 +45,7 @@ def as_elsewhere(contents: Contents, server: str, some: Positions) -> Numbers:
 
 
 def kept_of(
-    proofs: Proofs, known: Known, origin: str, has: Callable[[Positions], Numbers]
+    proofs: Proofs, known: PositionIndex, origin: str, has: Callable[[Positions], Numbers]
 ) -> tuple[Positions, tuple[Stretch, ...]]:
     """The changes of such an origin that logs or entries show the server to have, and the stretches that they make up."""
     if not claims_nothing_of_cleaned(proofs, origin):

@@ -17,7 +17,7 @@ from workbench.case.case import Case
 from workbench.diagnosis.cleaned_origins import cleaned_at
 from workbench.diagnosis.contents import Contents
 from workbench.engine.logs import StoredLog
-from workbench.engine.position_index import Known, Source, Span
+from workbench.engine.position_index import PositionIndex, Source, Span
 from workbench.engine.positions import of_keys
 from workbench.engine.selective_read import rows_at
 from workbench.model import counted, ends, step
@@ -26,7 +26,7 @@ from workbench.topology.suffix_evidence import Evidence
 from workbench.topology.topology import Replica, Topology
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.verdict_rows import Verdicts
 
 _AT_ONCE = 5_000
@@ -91,7 +91,9 @@ def _in_no_other_log(
         if top := max(other.top(origin) for other in others):
             span = Span(place(max(begin or top for begin in begins)), place(top))
             found = [
-                Known(evidence.system, [Source(other, evidence.numbers), mine], evidence.names).lacking(0, origin, span)
+                PositionIndex(evidence.system, [Source(other, evidence.numbers), mine], evidence.names).lacking(
+                    0, origin, span
+                )
                 for other in theirs
             ]
             some = found[0]
@@ -183,21 +185,21 @@ def stranded_first(found: Verdicts, server: str, suffix: str | None) -> tuple[Ma
     )
 
 
-def gone_with_the_data(situation: Situation, server: str | None, suffix: str | None) -> list[str]:
+def gone_with_the_data(context: DetectorContext, server: str | None, suffix: str | None) -> list[str]:
     """The own changes of a server without data that its log of operations shows, and no other server nor its changelog has.
 
     A line that names no suffix counts where it names an entry of this one.
     """
-    one, typed = situation.replica(server or "", suffix), situation.topology.system.typed
+    one, typed = context.replica(server or "", suffix), context.topology.system.typed
     if one is None or one.origin is None or not one.empty:
         return []
-    alike = [other for other in situation.topology.replicas if (other.suffix, other.server != server) == (suffix, True)]
+    alike = [other for other in context.topology.replicas if (other.suffix, other.server != server) == (suffix, True)]
     top = max((other.top(one.origin) for other in alike if not other.empty), default="")
-    log = situation.case.log(one.log) if one.log else None
+    log = context.case.log(one.log) if one.log else None
     made = (pc.field("origin") == one.origin) & (pc.field("outcome") == "applied") & pc.field("link").is_null()
     client = pc.field("replicated").is_null() | ~pc.field("replicated")
-    spelled, found = situation.topology.system.spelled, set[str]()
-    for batch in situation.rows("applied", ["position", "suffix", "target"], made & client, server=one.server):
+    spelled, found = context.topology.system.spelled, set[str]()
+    for batch in context.rows("applied", ["position", "suffix", "target"], made & client, server=one.server):
         keys = (
             typed(row["position"])
             for row in batch.to_pylist()
@@ -209,9 +211,9 @@ def gone_with_the_data(situation: Situation, server: str | None, suffix: str | N
         behind = [other.server for other in alike if other.vector or other.empty]
         there &= ~pc.field("server").isin(pa.array(behind, pa.string()))
         there &= (pc.field("server") != one.server) & (pc.field("suffix").is_null() | (pc.field("suffix") == suffix))
-        for batch in situation.rows("applied", ["position"], there):
+        for batch in context.rows("applied", ["position"], there):
             found -= {typed(position) for position in batch["position"].to_pylist() if position}
-    return [situation.topology.system.show(key) for key in sorted(found)]
+    return [context.topology.system.show(key) for key in sorted(found)]
 
 
 def make_again(server: str | None, gone: Sequence[str]) -> Mapping[str, Any]:
@@ -227,21 +229,21 @@ def suffix_of(target: str | None, suffix: str | None) -> str | None:
     return suffix if suffix is None or target == suffix or (target or "").endswith(f",{suffix}") else None
 
 
-def claimed_alone(situation: Situation, server: str | None, suffix: str | None) -> str:
+def claimed_alone(context: DetectorContext, server: str | None, suffix: str | None) -> str:
     """The last own change that a server whose data are gone claims, by its vector of before, beyond all others; empty: none.
 
     Not beyond those that keep no log: what these got they can give to nobody.
     """
-    one = situation.replica(server or "", suffix)
+    one = context.replica(server or "", suffix)
     if one is None or one.origin is None:
         return ""
     others = [
         other
-        for other in situation.topology.replicas
+        for other in context.topology.replicas
         if (other.suffix, other.server != server) == (suffix, True)
-        if (other.server, suffix) not in situation.without_data and other.keeps_log
+        if (other.server, suffix) not in context.without_data and other.keeps_log
     ]
     logged = (one.log.facts.get("by_origin", {}) if one.log else {}).get(one.origin, {}).get("max") or ""
-    claimed = last(one.vector, one.origin) or ("" if left_in_log(situation.verdicts, server, suffix) else logged)
+    claimed = last(one.vector, one.origin) or ("" if left_in_log(context.verdicts, server, suffix) else logged)
     furthest = max((other.top(one.origin) for other in others), default="")
-    return situation.topology.system.show(claimed) if claimed > furthest else ""
+    return context.topology.system.show(claimed) if claimed > furthest else ""

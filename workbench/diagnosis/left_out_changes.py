@@ -13,28 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
 Place = tuple[str, str | None, str]
 """A server, a suffix and the position of a change."""
 
 
-def name_left_out(situation: Situation, rows: Sequence[dict[str, Any]]) -> set[Place]:
+def name_left_out(context: DetectorContext, rows: Sequence[dict[str, Any]]) -> set[Place]:
     """Say so in `says` and `reasons` of rows of changes that entries lack: of the server, or of all that send to it.
 
     Returns the places whose own log has such a change without the attribute.
     """
     cut_short: set[Place] = set()
-    touched = _touched(situation, sorted({row["position"] for row in rows}))
-    differing = _differing(situation)
+    touched = _touched(context, sorted({row["position"] for row in rows}))
+    differing = _differing(context)
     for row in rows:
         place = row["server"], row["suffix"], row["position"]
         logs = touched.get((row["suffix"], row["position"]), {})
         feeding = {
-            link.supplier
-            for link in situation.topology.links
-            if (link.consumer, link.suffix) == place[:2] and link.runs
+            link.supplier for link in context.topology.links if (link.consumer, link.suffix) == place[:2] and link.runs
         }
         at = [row["server"]] if row["server"] in logs else sorted(feeding)
         if not at or not all(name in logs for name in at):
@@ -66,32 +64,32 @@ def name_only_who_has_it(missing: Sequence[dict[str, Any]], cut_short: Collectio
 
 
 def _touched(
-    situation: Situation, positions: Sequence[str]
+    context: DetectorContext, positions: Sequence[str]
 ) -> Mapping[tuple[str | None, str], Mapping[str, frozenset[str]]]:
     """Suffix and position of a modification -> server -> the attributes that its log shows of it."""
     found: dict[tuple[str | None, str], dict[str, frozenset[str]]] = {}
     where = pc.field("position").isin(pa.array(positions, pa.string())) & (pc.field("operation") == "modify")
-    for one in situation.topology.replicas if positions else ():
-        batches = situation.rows(
+    for one in context.topology.replicas if positions else ():
+        batches = context.rows(
             "changes",
             ["position", "body"],
             where,
-            snapshot=situation.topology.snapshot,
+            snapshot=context.topology.snapshot,
             server=one.server,
             suffix=one.suffix,
         )
         for row in (row for batch in batches if one.log for row in batch.to_pylist()):
-            names = situation.topology.proving.touched(row["body"] or "")
+            names = context.topology.proving.touched(row["body"] or "")
             found.setdefault((one.suffix, row["position"]), {})[one.server] = names
     return found
 
 
-def _differing(situation: Situation) -> Mapping[Place, Mapping[str, str]]:
+def _differing(context: DetectorContext) -> Mapping[Place, Mapping[str, str]]:
     """Server, suffix and change -> the attributes whose values by it the entry lacks: in small letters, and as written."""
     found: dict[Place, dict[str, str]] = {}
-    for contents in situation.verdicts.contents:
+    for contents in context.verdicts.contents:
         for one in contents.differences:
             for server in one.servers if one.position and one.attribute else ():
-                key = server, contents.suffix, situation.topology.system.show(one.position or "")
+                key = server, contents.suffix, context.topology.system.show(one.position or "")
                 found.setdefault(key, {})[one.attribute.lower()] = one.attribute
     return found

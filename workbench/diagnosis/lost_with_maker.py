@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.diagnosis.data_sources import JudgedServer, names_of
 from workbench.diagnosis.verdict_rows import Verdicts
-from workbench.engine.position_index import LOWEST, Known, Pair, Span
+from workbench.engine.position_index import LOWEST, Pair, PositionIndex, Span
 from workbench.engine.positions import NONE, Positions, union
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.tables import Numbers
@@ -31,7 +31,7 @@ def note_lost(
     found: Verdicts,
     servers: Sequence[JudgedServer],
     evidence: Evidence,
-    known: Known,
+    known: PositionIndex,
     has: Has,
     described: Described,
 ) -> None:
@@ -76,7 +76,7 @@ def note_lost(
             row["lost"] = min(sum(row["first"] <= position <= row["last"] for position in shown), row["count"])
 
 
-def _place(known: Known, position: str) -> Pair:
+def _place(known: PositionIndex, position: str) -> Pair:
     return known.system.halves(position) if position else LOWEST
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.model import step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link, Topology
 
 
@@ -32,9 +32,9 @@ def meant_for(shown: Topology, link: Link) -> str | None:
     return None if leads_there else named[0]
 
 
-def address_first(situation: Situation, link: Link) -> Mapping[str, str | None] | None:
+def address_first(context: DetectorContext, link: Link) -> Mapping[str, str | None] | None:
     """What comes before such a link is switched on: where it is to lead; None for another link."""
-    meant = meant_for(situation.topology, link)
+    meant = meant_for(context.topology, link)
     if meant is None:
         return None
     return step(

@@ -13,11 +13,11 @@ from workbench.rules.entries import FORGOTTEN
 from workbench.rules.verdicts import ENTRIES_LACK
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
 def missed_of_vector(
-    situation: Situation,
+    context: DetectorContext,
     rows: Sequence[Mapping[str, Any]],
     server: str,
     writers: Sequence[str],
@@ -33,21 +33,19 @@ def missed_of_vector(
     nowhere = not writers and not fillers
     filler = fillers[0] if fillers else "another server" if nowhere else ""
     writer = filler if nowhere or filler in writers else writers[0] if writers else ""
-    later = "" if filler else fed_later(situation, server, rows[0]["suffix"], len(rows), holders)
-    refill = f"{refill_of(situation)} {server} from {filler or later}" if filler or later else ""
+    later = "" if filler else fed_later(context, server, rows[0]["suffix"], len(rows), holders)
+    refill = f"{refill_of(context)} {server} from {filler or later}" if filler or later else ""
     or_refill = (
-        f", or {refill_of(situation)} {server} from {'there' if writer == filler else filler or later}"
-        if refill
-        else ""
+        f", or {refill_of(context)} {server} from {'there' if writer == filler else filler or later}" if refill else ""
     )
-    pulling, replica = situation.topology.pulling, situation.replica(server, rows[0]["suffix"])
-    values_alone = _named_alike(situation, rows)
+    pulling, replica = context.topology.pulling, context.replica(server, rows[0]["suffix"])
+    values_alone = _named_alike(context, rows)
     done = {None} if pulling else {row["operation"] for row in rows if row["position"] not in values_alone} - {"add"}
     done |= {"modify"} if values_alone else set()
     writable = pulling or (replica is not None and replica.origin is not None)
     lacked_entries = {
         row["target"]
-        for row in situation.verdicts.missing
+        for row in context.verdicts.missing
         if (row["server"], row["suffix"], row["operation"]) == (server, rows[0]["suffix"], "add") and row["target"]
     }
     added = not pulling and any(row["target"] in lacked_entries for row in rows)
@@ -55,13 +53,13 @@ def missed_of_vector(
     # read-only server still has: another entry may bear its name there.
     added = added or ("delete" in done and not writable)
     if added:
-        mend = refill or f"make an agreement from {writer} to {server}, and {refill_of(situation)} {server} over it"
+        mend = refill or f"make an agreement from {writer} to {server}, and {refill_of(context)} {server} over it"
     elif all(row["operation"] == "delete" for row in rows):
         mend = f"delete the entries concerned on {server}, too{f', or {refill}' if refill else ''}"
     else:
         mend = f"{again_by_hand(done, f'{server}, too')} on {writer}{or_refill}" if writer else refill
     them = "it" if len(rows) == 1 else "them"
-    lacked = _by_entries(situation, rows)
+    lacked = _by_entries(context, rows)
     named = pulling or replica is None or rows[0]["origin"] in replica.seen()
     return (
         f"its vector {f'covers {them}' if named else 'does not name that origin any more'}{lacked}",
@@ -74,9 +72,9 @@ def missed_of_vector(
         )
         + (f"; {_RENAMED_LATER}" if values_alone and writer and not added else ""),
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
-        + may_come_back(situation, server, rows[0]["suffix"], filler)
-        if situation.topology.pulling
-        else lost_with(situation, server, rows[0]["suffix"])
+        + may_come_back(context, server, rows[0]["suffix"], filler)
+        if context.topology.pulling
+        else lost_with(context, server, rows[0]["suffix"])
         if added or mend == refill
         else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
         if all(row["operation"] == "delete" for row in rows)
@@ -84,18 +82,18 @@ def missed_of_vector(
     )
 
 
-def may_come_back(situation: Situation, server: str, suffix: str | None, source: str) -> str:
+def may_come_back(context: DetectorContext, server: str, suffix: str | None, source: str) -> str:
     """What a server may have deleted and forgotten, and another one still shows, as the end of a sentence; empty: nothing.
 
     A tombstone is forgotten after the window, and nothing tells from then on that an entry was deleted.
     """
-    unknown = [row for row in situation.verdicts.unknown if row["suffix"] == suffix and row["why"] == FORGOTTEN]
+    unknown = [row for row in context.verdicts.unknown if row["suffix"] == suffix and row["why"] == FORGOTTEN]
     count = sum(row["count"] or 0 for row in unknown if row["server"] == server)
     if not source or not count or any(row["server"] == source for row in unknown):
         return ""
     return (
         f"; {source} shows {counted(count)} of entries that {server} does not have, and may have deleted and forgotten since: "
-        f"to {refill_of(situation)} {server} from {source} brings these back there, so look first whether they were "
+        f"to {refill_of(context)} {server} from {source} brings these back there, so look first whether they were "
         "deleted on purpose"
     )
 
@@ -105,17 +103,17 @@ _RENAMED_LATER = (
 )
 
 
-def _named_alike(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> set[str]:
+def _named_alike(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> set[str]:
     """Those of missing renamings, as they are shown, of which a server lacks a value alone: its entry has the name of the others.
 
     bert   named it d2x, a second before carl named it d2y       uid: d2x, d2y
     carl   gave the older name no effect when it came            uid: d2y
     """
-    typed = situation.topology.system.typed
+    typed = context.topology.system.typed
     renamings = {typed(row["position"]): row["position"] for row in rows if row["operation"] == "modrdn"}
     suffix, server = rows[0]["suffix"], rows[0]["server"]
     lacked: dict[str, bool] = {}
-    for contents in situation.verdicts.contents if renamings else ():
+    for contents in context.verdicts.contents if renamings else ():
         for one in contents.differences if contents.suffix == suffix and server in contents.exports else ():
             if one.position and one.position in renamings and server in one.servers:
                 held = contents.held[one.entry]
@@ -125,28 +123,28 @@ def _named_alike(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> set
     return {renamings[position] for position, alike in lacked.items() if alike}
 
 
-def _by_entries(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str:
+def _by_entries(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> str:
     """What entries alone tell of missing changes, and what logs tell of those that a link passed on without an attribute."""
     shown = [row for row in rows if row.get("rule") == ENTRIES_LACK]
     alone = sum(1 for row in shown if row["reasons"] == [UNTOLD])
     left_out = len(shown) - alone
     of_them = {count: "" if count == len(rows) else f"of {count:,} " for count in (left_out, alone)}
     said = f"; {of_them[left_out]}a link left attributes out, as logs show that have the same changes with and without them"
-    took = situation.unrecorded.get((rows[0]["server"], rows[0]["suffix"]))
+    took = context.unrecorded.get((rows[0]["server"], rows[0]["suffix"]))
     told = f"; {of_them[alone]}only its entries show that{f': {took}' if took else ''}"
     return (said if left_out else "") + (told if alone else "")
 
 
-def lost_with(situation: Situation, server: str, suffix: str | None) -> str:
+def lost_with(context: DetectorContext, server: str, suffix: str | None) -> str:
     """What a new filling of a server throws away, in words."""
-    only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
+    only = sum(1 for row in context.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
     if only:
         return (
-            f"to {refill_of(situation)} {server} throws away {counted(only)} that only {server} holds: save these first"
+            f"to {refill_of(context)} {server} throws away {counted(only)} that only {server} holds: save these first"
         )
-    return f"to {refill_of(situation)} {server} throws away everything that only {server} holds"
+    return f"to {refill_of(context)} {server} throws away everything that only {server} holds"
 
 
-def refill_of(situation: Situation) -> str:
+def refill_of(context: DetectorContext) -> str:
     """The word for a new filling."""
-    return situation.topology.system.refill
+    return context.topology.system.refill

@@ -11,28 +11,28 @@ from workbench.diagnosis.table_statements import WholeTable, in_the_way, not_app
 from workbench.rules.segments import ROW_STATEMENTS, SET_VARIABLE
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def missed_of_copy(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
+def missed_of_copy(context: DetectorContext, server: str, where: str) -> tuple[str, str, str, str]:
     """Why changes do not come that a copy goes on behind, what mends it, why, and what to beware of."""
-    tiers = situation.verdicts.tiers
+    tiers = context.verdicts.tiers
     where = next(iter(tiers.copied_from(server)), where) if tiers is not None and tiers.source_is_known else where
     return (
         "its log goes on behind them",
-        f"{situation.topology.system.refill} {server} from a copy of {where}, which is shut down cleanly for the time of copying",
+        f"{context.topology.system.refill} {server} from a copy of {where}, which is shut down cleanly for the time of copying",
         "what follows was applied to pages that lack them: nothing that is written later mends that",
         "read the logs once more before: a dump that was cut or put together wrong looks the same",
     )
 
 
 def missed_of_stream(
-    situation: Situation, server: str, where: str, rows: Sequence[Mapping[str, Any]]
+    context: DetectorContext, server: str, where: str, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[str, str, str, str]:
     """The same of what a log of transactions goes on behind."""
-    streams, refill = situation.verdicts.streams, situation.topology.system.refill
+    streams, refill = context.verdicts.streams, context.topology.system.refill
     assert streams is not None
-    own = any(row["server"] == server for row in (*situation.verdicts.errant, *situation.verdicts.stranded))
+    own = any(row["server"] == server for row in (*context.verdicts.errant, *context.verdicts.stranded))
     saved = f"save what only {server} has, then " if own else ""
     goes_on, origin = "its log goes on behind them", rows[0]["origin"]
     against = ""

@@ -16,18 +16,18 @@ from workbench.model import listed, step
 from workbench.rules.send_session import SEND
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 Row = Mapping[str, Any]
 
 
-def note_passed_over(situation: Situation) -> None:
+def note_passed_over(context: DetectorContext) -> None:
     """Note of what waits how many changes every session that brings it would pass over: whoever feeds the server lacks them."""
     feeding: dict[tuple[str, str | None], list[Row]] = {}
-    for pair in situation.pairs:
+    for pair in context.pairs:
         if runs(pair):
             feeding.setdefault((pair["consumer"], pair["suffix"]), []).append(pair)
-    for row in situation.verdicts.pending:
+    for row in context.verdicts.pending:
         if "may_pass_over" in row:  # played with the pulls
             row["passed_over"] = 0
             continue
@@ -36,7 +36,7 @@ def note_passed_over(situation: Situation) -> None:
             for pair in feeding.get((row["server"], row["suffix"]), ())
             if pair["supplier"] in row["suppliers"] and has_some(pair, row["origin"])
         ]
-        by = {pair["supplier"]: passed_over(situation, pair).get(row["origin"], 0) for pair in ways}
+        by = {pair["supplier"]: passed_over(context, pair).get(row["origin"], 0) for pair in ways}
         row["passed_over"] = _for_good(row, ways, by)
         row["may_pass_over"] = {} if row["passed_over"] else {name: count for name, count in by.items() if count}
 
@@ -58,14 +58,14 @@ def brought_in_part(row: Row) -> bool:
     return bool(row.get("passed_over") or row.get("may_pass_over"))
 
 
-def passed_over(situation: Situation, pair: Row) -> dict[str, int]:
+def passed_over(context: DetectorContext, pair: Row) -> dict[str, int]:
     """Origin -> how many changes that its consumer waits for a session would pass over: its supplier has only later ones."""
     found: dict[str, int] = {}
-    for row in situation.verdicts.pending if pair["decision"] == SEND else ():
+    for row in context.verdicts.pending if pair["decision"] == SEND else ():
         sent = pair["to_send"].get(row["origin"])
         if not sent or (row["server"], row["suffix"]) != (pair["consumer"], pair["suffix"]):
             continue
-        hidden = _before_its_log(situation, pair, row) + _missed_itself(situation, pair, row, sent["last"])
+        hidden = _before_its_log(context, pair, row) + _missed_itself(context, pair, row, sent["last"])
         if sent["last"] >= row["last"]:
             hidden = min(hidden, row["available"] - sent["count"])
         if hidden > 0:
@@ -92,10 +92,10 @@ def of_them_passed_over(row: Row) -> str:
     )
 
 
-def fill_instead(situation: Situation, row: Row) -> Mapping[str, Any]:
+def fill_instead(context: DetectorContext, row: Row) -> Mapping[str, Any]:
     """What to do for a server whose next session would pass over changes."""
     server, feeds = row["server"], listed(row["suppliers"], "and")
-    refill = situation.topology.system.refill
+    refill = context.topology.system.refill
     return step(
         f"switch off what leads from {feeds} to {server} until another server that has them sends to it; where none does, "
         f"{refill} {server} from one that has all changes",
@@ -104,36 +104,36 @@ def fill_instead(situation: Situation, row: Row) -> Mapping[str, Any]:
     )
 
 
-def _before_its_log(situation: Situation, pair: Row, row: Row) -> int:
+def _before_its_log(context: DetectorContext, pair: Row, row: Row) -> int:
     """How many of the changes that wait are older than all that the supplier's log, which was read whole, has of the origin."""
-    system, known = situation.topology.system, situation.verdicts.known.get(pair["suffix"])
-    begins = _log_begins(situation, pair, row["origin"])
+    system, known = context.topology.system, context.verdicts.known.get(pair["suffix"])
+    begins = _log_begins(context, pair, row["origin"])
     if not begins or not known:
         return 0
     low, high = (system.halves(position) for position in (system.typed(row["first"]) or "", begins))
     return known[-1].tally(row["origin"], Span((low[0], low[1] - 1), (high[0], high[1] - 1)))[0]
 
 
-def _missed_itself(situation: Situation, pair: Row, row: Row, upto: str) -> int:
+def _missed_itself(context: DetectorContext, pair: Row, row: Row, upto: str) -> int:
     """How many of the changes that wait the supplier is proven to lack, before the last one that it would send."""
-    typed = situation.topology.system.typed
-    lacks = situation.once(_lacking).get((pair["supplier"], pair["suffix"], row["origin"]), [])
-    low = max(typed(row["first"]) or "", _log_begins(situation, pair, row["origin"]) or "")
+    typed = context.topology.system.typed
+    lacks = context.once(_lacking).get((pair["supplier"], pair["suffix"], row["origin"]), [])
+    low = max(typed(row["first"]) or "", _log_begins(context, pair, row["origin"]) or "")
     return max(bisect_right(lacks, typed(upto) or "") - bisect_left(lacks, low), 0)
 
 
-def _lacking(situation: Situation) -> dict[tuple[str, str | None, str], list[str]]:
+def _lacking(context: DetectorContext) -> dict[tuple[str, str | None, str], list[str]]:
     """Server, suffix and origin -> the positions that it is proven to lack, in their order."""
     found: dict[tuple[str, str | None, str], list[str]] = {}
-    for row in situation.verdicts.missing:
-        if position := situation.topology.system.typed(row["position"]):
+    for row in context.verdicts.missing:
+        if position := context.topology.system.typed(row["position"]):
             found.setdefault((row["server"], row["suffix"], row["origin"]), []).append(position)
     return {key: sorted({*positions}) for key, positions in found.items()}
 
 
-def _log_begins(situation: Situation, pair: Row, origin: str) -> str | None:
+def _log_begins(context: DetectorContext, pair: Row, origin: str) -> str | None:
     """The first position that the log of the supplier of a pair, which was read whole, has of an origin."""
-    supplier = situation.replica(pair["supplier"], pair["suffix"])
+    supplier = context.replica(pair["supplier"], pair["suffix"])
     log = supplier.log if supplier else None
     begins: str | None = log.facts.get("by_origin", {}).get(origin, {}).get("min") if log and log.whole else None
     return begins

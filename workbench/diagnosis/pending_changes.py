@@ -19,7 +19,7 @@ from workbench.diagnosis.evidence_grounds import Proofs
 from workbench.diagnosis.kept_after_cleaning import kept_of
 from workbench.diagnosis.refusals import refused_of
 from workbench.diagnosis.verdict_rows import Verdicts
-from workbench.engine.position_index import HIGHEST, LOWEST, Known, Pair, Span
+from workbench.engine.position_index import HIGHEST, LOWEST, Pair, PositionIndex, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.selective_read import rows_at
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, NOTHING, SEND
@@ -99,7 +99,7 @@ class Waiting:
     found  where `kept` and `remembers` are noted (`Verdicts`)
     """
 
-    def __init__(self, evidence: Evidence, known: Known, holders: Sequence[Holder], found: Verdicts) -> None:
+    def __init__(self, evidence: Evidence, known: PositionIndex, holders: Sequence[Holder], found: Verdicts) -> None:
         self.shown, self.known, self.holders, self.found = evidence.shown, known, holders, found
         self.system, self._numbers, self._newest = evidence.system, evidence.numbers, evidence.newest
         self._claimed = {origin for one in holders for origin in one.replica.vector or one.seen}

@@ -22,25 +22,25 @@ from workbench.rules.entries import OTHER_VERSION, TURNED_DOWN
 from workbench.rules.send_session import ANCHOR_NOT_FOUND
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 Row = Mapping[str, Any]
 _NAMED = 3
 """Links that a sentence names."""
 
 
-def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
+def no_way_now(context: DetectorContext, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
-    if former := stranded_on(situation, row):
+    if former := stranded_on(context, row):
         it = "it" if row["count"] == 1 else "them"
         return f"only {former} has {it}, as an origin that it is no more, and no session sends {it}"
     if (lost := row.get("lost") or 0) and not row.get("lost_by"):
         them = "all of them" if lost == row["count"] else f"{lost:,} of them"
         rest = {**row, "count": row["count"] - lost, "lost": 0}
-        why = f"; of the rest: {no_way_now(situation, rest, failing)}" if rest["count"] else ""
+        why = f"; of the rest: {no_way_now(context, rest, failing)}" if rest["count"] else ""
         return f"no server has {them} any more (CHANGES_THROWN_AWAY){why}"
     it = "it" if row["count"] == 1 else "them"
-    off = sorted({one["link"] for one in _bringing(situation, row) if one["link_enabled"] is False})
+    off = sorted({one["link"] for one in _bringing(context, row) if one["link_enabled"] is False})
     if not failing and off:
         links = f"link {off[0]} does" if len(off) == 1 else f"links {listed(off, 'and', _NAMED)} do"
         return f"no session delivers {it}, because the {links} not run: switched off"
@@ -48,22 +48,22 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
         return f"{maker} made {it} and lost {it} when its data were replaced: no collected server has {it}"
     if not failing and row.get("uncovered"):
         return f"{'it is' if it == 'it' else 'they are'} newer than every collected vector"
-    tiers = situation.verdicts.tiers
+    tiers = context.verdicts.tiers
     if tiers is not None and not tiers.source_is_known:
         return f"if {row['origin']} is the source, for nothing tells who follows whom"
-    if not failing and (others := _of_other_version(situation, row)):
+    if not failing and (others := _of_other_version(context, row)):
         return f"no session delivers {it} while {listed(others, 'and', _NAMED)} and {row['server']} are of different versions"
     if not failing:
-        who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
+        who = "no collected server" if context.not_collected(row["suffix"]) else "nobody"
         return f"{who} would send {it} now"
     links = f"link {failing[0]} does" if len(failing) == 1 else f"links {listed(failing, 'and', _NAMED)} do"
     return f"no session delivers {it}, because the {links} not run"
 
 
-def _of_other_version(situation: Situation, row: Row) -> list[str]:
+def _of_other_version(context: DetectorContext, row: Row) -> list[str]:
     """Who would send what waits, were both servers of one version."""
-    linked = any(pair["link"] for pair in situation.pairs)
-    ways = (pair for pair in situation.pairs if (pair["consumer"], pair["suffix"]) == (row["server"], row["suffix"]))
+    linked = any(pair["link"] for pair in context.pairs)
+    ways = (pair for pair in context.pairs if (pair["consumer"], pair["suffix"]) == (row["server"], row["suffix"]))
     return sorted(
         pair["supplier"]
         for pair in ways
@@ -73,19 +73,19 @@ def _of_other_version(situation: Situation, row: Row) -> list[str]:
     )
 
 
-def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+def mend_first(context: DetectorContext, row: Row, failing: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
     """What to do about changes that no session delivers as the servers are now: a way is named only if it has them.
 
     A session passes over those that no log has, and they are missing for good then: these come first, and no way is made anew.
     """
-    if former := stranded_on(situation, row):
+    if former := stranded_on(context, row):
         return (not_by_links(former),)
-    tiers = situation.verdicts.tiers
+    tiers = context.verdicts.tiers
     if tiers is not None and not tiers.source_is_known:
         return ()  # what to collect stands first in each finding that takes a source for granted
     if tiers is not None:
         return (waiting_step(tiers, row["server"]),)
-    system = situation.topology.system
+    system = context.topology.system
     lost = row.get("lost") or 0
     gone = unlogged(row)
     if lost and not row.get("lost_by"):
@@ -95,13 +95,13 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
         )
         rest = {**row, "count": row["count"] - lost, "gone": gone, "lost": 0}
         comes = not rest["count"] or (row.get("uncovered") and not gone)  # nothing is known to keep the rest away
-        return (again,) if comes else (again, *mend_first(situation, rest, failing))
+        return (again,) if comes else (again, *mend_first(context, rest, failing))
     if not gone or system.streaming:
-        return (_way(situation, row, failing, "they arrive"),)
-    if row.get("unread_log") or situation.not_collected(row["suffix"]):  # there may be logs that have them
-        return (_way(situation, row, failing, "what a log has of them arrives"),)
+        return (_way(context, row, failing, "they arrive"),)
+    if row.get("unread_log") or context.not_collected(row["suffix"]):  # there may be logs that have them
+        return (_way(context, row, failing, "what a log has of them arrives"),)
     it, they = ("it", "it") if gone == 1 else ("them", "they")
-    maker = maker_before(situation, row["suffix"], row["origin"])
+    maker = maker_before(context, row["suffix"], row["origin"])
     holder = f"{maker}, which was that origin, or another server" if maker else "a server"
     saved = step(
         f"save what {counted(gone)} of origin {row['origin']} made, from {holder} whose entries still show it, and write it once "
@@ -110,14 +110,14 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
         f"make no new agreement towards {row['server']} before that",
     )
     about = row["server"], row["suffix"]
-    linked = any(one["link"] and (one["consumer"], one["suffix"]) == about for one in situation.pairs)
-    stuck = linked and about in situation.once(to_be_filled)
-    if row["available"] and (failing or stuck or _bringing(situation, row)):
-        return saved, _way(situation, row, failing, "what a log has of them arrives")
+    linked = any(one["link"] and (one["consumer"], one["suffix"]) == about for one in context.pairs)
+    stuck = linked and about in context.once(to_be_filled)
+    if row["available"] and (failing or stuck or _bringing(context, row)):
+        return saved, _way(context, row, failing, "what a log has of them arrives")
     return (saved,)
 
 
-def _bringing(situation: Situation, row: Row) -> list[Row]:
+def _bringing(context: DetectorContext, row: Row) -> list[Row]:
     """The closed ways over which what a server waits for comes; those that pass over a part of it only if there is no other.
 
     No way begins at the server itself, or at one that has only what is older.
@@ -128,26 +128,26 @@ def _bringing(situation: Situation, row: Row) -> list[Row]:
         sent = one["to_send"].get(origin)
         return one["supplier"] != row["server"] and (not sent or sent["last"] >= row["first"])
 
-    ways = [one for one in situation.linked.closed_ways(row) if brings(one)]
-    closed = {link.consumer for link in situation.topology.links if refuses_all(link) and link.suffix == row["suffix"]}
+    ways = [one for one in context.linked.closed_ways(row) if brings(one)]
+    closed = {link.consumer for link in context.topology.links if refuses_all(link) and link.suffix == row["suffix"]}
     ways = [one for one in ways if one["link_enabled"] is not False or one["consumer"] not in closed] or ways
-    whole = [one for one in ways if origin not in passed_over(situation, one)]
+    whole = [one for one in ways if origin not in passed_over(context, one)]
     return whole or ways
 
 
-def _without_anchor(situation: Situation, row: Row) -> list[str]:
+def _without_anchor(context: DetectorContext, row: Row) -> list[str]:
     """The links that run to a server, where no session of any can begin, and no other link leads there; empty: others do."""
-    to_it = [pair for pair in situation.pairs if (pair["consumer"], pair["suffix"]) == (row["server"], row["suffix"])]
+    to_it = [pair for pair in context.pairs if (pair["consumer"], pair["suffix"]) == (row["server"], row["suffix"])]
     linked = [pair for pair in to_it if pair["link"]]
     stuck = [pair["link"] for pair in linked if runs(pair) and pair["decision"] == ANCHOR_NOT_FOUND]
-    leading = [one for one in situation.topology.links if (one.consumer, one.suffix) == (row["server"], row["suffix"])]
+    leading = [one for one in context.topology.links if (one.consumer, one.suffix) == (row["server"], row["suffix"])]
     return sorted(stuck) if len(stuck) == len(linked) == len(leading) else []
 
 
-def _logs_begun_anew(situation: Situation, row: Row, failing: Sequence[str]) -> str:
+def _logs_begun_anew(context: DetectorContext, row: Row, failing: Sequence[str]) -> str:
     """The suppliers whose start, which mends their links, makes their changelogs anew."""
-    named = {*failing, *(one["link"] for one in _bringing(situation, row))}
-    links = [link for link in situation.topology.links if link.suffix == row["suffix"] and link.name in named]
+    named = {*failing, *(one["link"] for one in _bringing(context, row))}
+    links = [link for link in context.topology.links if link.suffix == row["suffix"] and link.name in named]
     suppliers = sorted({link.supplier for link in links if link.failure and link.failure.restarts})
     return listed(suppliers, "and") if suppliers else ""
 
@@ -156,20 +156,20 @@ def _turned_down(pair: Row) -> bool:
     return any(reason["rule"] == TURNED_DOWN for reason in pair.get("reasons", ()))
 
 
-def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
+def _way(context: DetectorContext, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
-    if cleaned := cleaning_first(situation, server, suffix):
+    if cleaned := cleaning_first(context, server, suffix):
         return cleaned
-    if stuck := _without_anchor(situation, row):
+    if stuck := _without_anchor(context, row):
         names, one = listed(stuck, "and", _NAMED), len(stuck) == 1
         what = f"what the {'finding' if one else 'findings'} on {names} {'says' if one else 'say'}"
-        if (server, suffix) in situation.once(to_be_filled):
+        if (server, suffix) in context.once(to_be_filled):
             what = f"what REINIT_REQUIRED says of {server}"
         return step(
             f"do {what}",
             f"a session of {names} finds no record to begin at, and no other link "
-            f"{'that was collected ' if situation.not_collected(suffix) else ''}leads to {server}",
+            f"{'that was collected ' if context.not_collected(suffix) else ''}leads to {server}",
         )
     if maker := row.get("lost_by"):
         this, it = ("this change", "it") if row["count"] == 1 else ("these changes", "them")
@@ -177,16 +177,16 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"make {this} again on a supplier, if still wanted: the access log of {maker} names entry and operation",
             f"no session and no initialisation brings what no server holds; only the log of {maker} tells of {it}",
         )
-    pairs, above = [one for one in situation.pairs if one["suffix"] == suffix], situation.linked.above
+    pairs, above = [one for one in context.pairs if one["suffix"] == suffix], context.linked.above
     if any(pair["consumer"] == server and row["origin"] in pair["to_send"] and _turned_down(pair) for pair in pairs):
-        replica = situation.replica(server, suffix)
-        code = "DUPLICATE_ORIGIN" if replica and is_shared(situation.topology, replica) else "ROLLED_BACK"
+        replica = context.replica(server, suffix)
+        code = "DUPLICATE_ORIGIN" if replica and is_shared(context.topology, replica) else "ROLLED_BACK"
         return step(
             f"do what {code} says of {server}", "it refuses own changes that it does not know, and all that comes along"
         )
-    if begins_anew := _logs_begun_anew(situation, row, failing):
+    if begins_anew := _logs_begun_anew(context, row, failing):
         arrives = f"what the changelog of {begins_anew} still has after that arrives"
-    if ways := _bringing(situation, row):
+    if ways := _bringing(context, row):
         by_code = {
             LINK_DISABLED: sorted({one["link"] for one in ways if one["link_enabled"] is False}),
             LINK_FAILING: sorted({one["link"] for one in ways if one["link_enabled"] is not False}),
@@ -199,8 +199,8 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         through = "" if direct else f"; what reaches another server first, {server} gets from there"
         many = sum(map(len, by_code.values())) > 1
         which = "it" if not many else "one of these links" if each else "these links"
-        if all(row["origin"] in passed_over(situation, one) for one in ways):
-            if not direct and not situation.not_collected(suffix) and (server, suffix) in situation.once(to_be_filled):
+        if all(row["origin"] in passed_over(context, one) for one in ways):
+            if not direct and not context.not_collected(suffix) and (server, suffix) in context.once(to_be_filled):
                 return step(
                     f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin"
                 )
@@ -215,9 +215,9 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do {f', {word} '.join(told)}",
             f"{arrives} as soon as {which} {'runs' if each else 'run'}{through}",
         )
-    if failing and (without := without_record(situation, row, failing)):
+    if failing and (without := without_record(context, row, failing)):
         return without
-    if failing and (suppliers := suppliers_first(situation, row, failing, arrives)):
+    if failing and (suppliers := suppliers_first(context, row, failing, arrives)):
         return suppliers
     if failing:
         return step(
@@ -227,19 +227,19 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     related = any(one["consumer"] in above(server, suffix) and has_some(one, row["origin"]) for one in pairs)
     if not related and any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
-    unread = situation.not_collected(suffix)
-    with_data = [name for name in unread if (name, suffix) not in situation.without_data]
+    unread = context.not_collected(suffix)
+    with_data = [name for name in unread if (name, suffix) not in context.without_data]
     if with_data or (unread and not related):
-        return read_first(situation, with_data or unread, suffix, row["count"])
-    if (server, suffix) in situation.once(to_be_filled):
+        return read_first(context, with_data or unread, suffix, row["count"])
+    if (server, suffix) in context.once(to_be_filled):
         return step(f"do what REINIT_REQUIRED says of {server}", "as the logs are, no session with it can begin")
     feeding = {
         link.supplier
-        for link in situation.topology.links
+        for link in context.topology.links
         if link.runs and link.suffix == suffix and link.consumer == server
     }
     waiting = {
-        one["server"] for one in situation.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, row["origin"])
+        one["server"] for one in context.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, row["origin"])
     }
     group = above(server, suffix)
     lost = not row["available"] and not row.get("unread_log")
@@ -256,7 +256,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         return step(f"mend first what keeps them from {through}", f"{server} gets them from {through}, which {wait}")
     blind = sorted(
         link.name
-        for link in situation.topology.links
+        for link in context.topology.links
         if link.suffix == suffix and link.blind and link.enabled is not False
     )
     if blind:
@@ -271,7 +271,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         reaching = above(server, suffix, only_running=False)
         closed = sorted(
             link.name
-            for link in situation.topology.links
+            for link in context.topology.links
             if (link.suffix, link.runs) == (suffix, False) and link.consumer in group
             if not above(link.supplier, suffix).isdisjoint(holders)
         )
@@ -286,11 +286,11 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
                 f"first do what is said of {listed(held, 'and', _NAMED)}, and of the links that lead away from there",
                 f"links lead from there to {server}, and no session brings them over these as the servers are now",
             )
-        return _new_agreement(situation, row, holders, group, sending)
+        return _new_agreement(context, row, holders, group, sending)
     it = "it" if row["count"] == 1 else "them"
     if row.get("uncovered"):
         return step("collect once more", f"the vectors were read before {'it was' if it == 'it' else 'they were'} made")
-    if others := _of_other_version(situation, row):
+    if others := _of_other_version(context, row):
         return step(
             f"do what VERSIONS_DIFFER says: bring {server} and {listed(others, 'and', _NAMED)} to the same version",
             f"what is sent to {server} is refused until then",
@@ -301,7 +301,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"do what UNRELATED_DATA says of {listed(sorted(unlike), 'and', _NAMED)}",
             f"{server} is fed from there alone, and servers with unrelated data exchange nothing",
         )
-    if holders := _of_no_server(situation, row):
+    if holders := _of_no_server(context, row):
         return step(
             f"do what STRANDED_CHANGE says of {listed(holders, 'and', _NAMED)}",
             f"a supplier leaves out an origin that it has not heard of within the window, and {it} came from such",
@@ -312,16 +312,16 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     )
 
 
-def _of_no_server(situation: Situation, row: Row) -> list[str]:
+def _of_no_server(context: DetectorContext, row: Row) -> list[str]:
     """The servers on which changes of an origin are stranded that no collected server makes changes as, where they pull."""
-    if not situation.topology.pulling or any(one.origin == row["origin"] for one in situation.topology.replicas):
+    if not context.topology.pulling or any(one.origin == row["origin"] for one in context.topology.replicas):
         return []
     about = row["suffix"], row["origin"]
-    return sorted({one["server"] for one in situation.verdicts.stranded if (one["suffix"], one["origin"]) == about})
+    return sorted({one["server"] for one in context.verdicts.stranded if (one["suffix"], one["origin"]) == about})
 
 
 def _new_agreement(
-    situation: Situation, row: Row, holders: list[str], group: Collection[str], sending: set[tuple[str, str]]
+    context: DetectorContext, row: Row, holders: list[str], group: Collection[str], sending: set[tuple[str, str]]
 ) -> Mapping[str, Any]:
     """From whom to whom an agreement brings what waits.
 
@@ -329,7 +329,7 @@ def _new_agreement(
     sending  who would send it to whom
     """
     server = row["server"]
-    away = {ends for ends in sending if turned_away(situation, row["suffix"], *ends)}
+    away = {ends for ends in sending if turned_away(context, row["suffix"], *ends)}
     taking = [to for to in sorted(group) if not any((by, to) in away for by in holders)]
     why = f"{listed(holders, 'and', _NAMED)} would send them"
     why += f", and no link leads from there to {server}, directly or through others"
@@ -346,21 +346,21 @@ def _new_agreement(
         why += f"; {listed(beside, 'and', _NAMED)} would take {listed(sorted({by for by, _ in away}), 'or', _NAMED)} for itself"
     return step(
         f"make an agreement from {listed(holders, 'or', _NAMED)} to {listed(taking, 'or', _NAMED)}",
-        f"{why}{gone_links(situation, group, row['suffix'])}",
+        f"{why}{gone_links(context, group, row['suffix'])}",
     )
 
 
-def to_be_fed(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any]:
+def to_be_fed(context: DetectorContext, server: str, suffix: str | None) -> Mapping[str, Any]:
     """For a server that no link leads to."""
     return step(
         f"make an agreement to {server} on a server that has them, if {server} is still meant to take part",
-        f"as long as no link leads there, nothing arrives, however long one waits{gone_links(situation, [server], suffix)}",
+        f"as long as no link leads there, nothing arrives, however long one waits{gone_links(context, [server], suffix)}",
         f"a server that was taken out on purpose should not send either: delete the links that lead away from {server}",
     )
 
 
-def turned_away(situation: Situation, suffix: str | None, supplier: str, consumer: str) -> bool:
+def turned_away(context: DetectorContext, suffix: str | None, supplier: str, consumer: str) -> bool:
     """True if the consumer would turn the supplier away, over whatever link."""
-    turns_away = situation.topology.system.turns_away
-    by, to = situation.replica(supplier, suffix), situation.replica(consumer, suffix)
-    return bool(turns_away and by and to and turns_away()(situation.case, situation.topology, by, to))
+    turns_away = context.topology.system.turns_away
+    by, to = context.replica(supplier, suffix), context.replica(consumer, suffix)
+    return bool(turns_away and by and to and turns_away()(context.case, context.topology, by, to))

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.engine.state_fates import Fate
 from workbench.rules.entries import OTHER_VERSION
 from workbench.rules.pull_model import PullModel
-from workbench.rules.repair_model import Lack, Link, Lot, Server
+from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Server
 from workbench.rules.vectors import last
 from workbench.topology.topology import Replica, Topology
 
@@ -41,14 +41,14 @@ def of_other_version(row: Row) -> bool:
     return any(reason["rule"] == OTHER_VERSION for reason in row["reasons"])
 
 
-def lots_of(fates: Sequence[Fate], order_key: Callable[[str, int, int], str]) -> list[Lot]:
+def lots_of(fates: Sequence[Fate], order_key: Callable[[str, int, int], str]) -> list[ChangeGroup]:
     """A lot for each fate, with its number: what stands for what wherever it comes is the same of both."""
     settles: dict[int, set[int]] = {}
     for number, fate in enumerate(fates):
         for other in fate.settled_by:
             settles.setdefault(other, set()).add(number)
     return [
-        Lot(
+        ChangeGroup(
             fate.origin,
             order_key(fate.origin, fate.first, 0),
             order_key(fate.origin, fate.last, 0),
@@ -97,12 +97,12 @@ class PullOutcomes:
             lambda origin, number: order_key(origin, number, 0),
             pulling=shown.pulling,
             shows=shows,
-            needless={Lack(name, number) for number, fate in enumerate(fates) for name in fate.needless},
+            needless={MissingAt(name, number) for number, fate in enumerate(fates) for name in fate.needless},
             now=dict(now),
             time_of=lambda position: self._system.halves(position)[0],
             order_key=lambda origin, time: order_key(origin, time, 0),
             doubted=frozenset(
-                Lack(name, number) for number, fate in enumerate(fates) for name in fate.doubted if name in servers
+                MissingAt(name, number) for number, fate in enumerate(fates) for name in fate.doubted if name in servers
             ),
         )
         self._later = self._now.copy()

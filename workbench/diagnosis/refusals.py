@@ -21,7 +21,7 @@ from workbench.engine.positions import of_keys
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.evidence_grounds import Proofs
     from workbench.intake.inputs import Input
 
@@ -79,12 +79,12 @@ def refused_of(proofs: Proofs, row: Row, logs: Iterable[Input]) -> list[RefusedC
     ]
 
 
-def lacked_entries(situation: Situation, row: Row) -> list[Row]:
+def lacked_entries(context: DetectorContext, row: Row) -> list[Row]:
     """The missing changes of the server that the refused ones need: those that made an entry of the same name."""
     names = {(one["target"] or "").lower() for one in row["refused"] if one["code"] == NO_ENTRY and not harmless(one)}
     return [
         one
-        for one in situation.verdicts.missing
+        for one in context.verdicts.missing
         if (one["server"], one["suffix"]) == (row["server"], row["suffix"])
         and one["operation"] == "add"
         and (one["target"] or "").lower() in names - {""}
@@ -106,7 +106,7 @@ def how_refused(row: Row) -> str:
     return f"{row['server']} refused {what} with {results}, {often} in all by its access log"
 
 
-def entry_first(situation: Situation, row: Row) -> Mapping[str, Any]:
+def entry_first(context: DetectorContext, row: Row) -> Mapping[str, Any]:
     """What to do about changes that a server refuses."""
     refused, server = [one for one in row["refused"] if not harmless(one)], row["server"]
     if not refused:
@@ -119,7 +119,7 @@ def entry_first(situation: Situation, row: Row) -> Mapping[str, Any]:
         f"each session sends {it} again and {server} refuses {it} again; the next change of origin {row['origin']} that "
         f"{server} applies moves its vector over {it}: {they} {is_} missing for good then"
     )
-    if lacked := lacked_entries(situation, row):
+    if lacked := lacked_entries(context, row):
         these = counted(len(lacked))
         return step(
             f"do what MISSED_CHANGE says of {server} on {these}, {lacked[0]['position']}{' and later' * (len(lacked) > 1)}",

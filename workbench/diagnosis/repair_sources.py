@@ -20,7 +20,7 @@ from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link
 
 
@@ -28,32 +28,32 @@ OPEN = frozenset({"not_shown", "unclear"})
 """Why a change is not judged on a server that may lack it. What has a twin there, or was replaced since, is there in effect."""
 
 
-def takes_writes(situation: Situation, server: str, suffix: str | None) -> bool:
+def takes_writes(context: DetectorContext, server: str, suffix: str | None) -> bool:
     """False if a collected file tells which replicas of the server make changes, and this one is not among them."""
-    replica = situation.replica(server, suffix)
+    replica = context.replica(server, suffix)
     if replica is None or replica.origin is not None:
         return True
     return not any(
         one.server == server and "origins" in one.facts and (suffix or "") in one.facts.get("suffixes", {})
-        for one in situation.inputs
+        for one in context.inputs
     )
 
 
-def can_fill(situation: Situation, source: str, server: str, suffix: str | None) -> bool:
+def can_fill(context: DetectorContext, source: str, server: str, suffix: str | None) -> bool:
     """True if a link leads from the source to the server, or if the files do not tell where the links of the source lead.
 
     A link of which no file tells the consumer leads to no server that makes changes: their addresses stand in every vector.
     A server without a changelog has no links.
     """
-    if (source, suffix) in situation.without_data or unrecorded_on(situation, source, server, suffix):
+    if (source, suffix) in context.without_data or unrecorded_on(context, source, server, suffix):
         return False
-    if situation.topology.pulling:
+    if context.topology.pulling:
         return True
-    feeding = situation.replica(source, suffix)
+    feeding = context.replica(source, suffix)
     if feeding is not None and not feeding.keeps_log:
         return False
-    links = [link for link in situation.topology.links if (link.supplier, link.suffix) == (source, suffix)]
-    replica = situation.replica(server, suffix)
+    links = [link for link in context.topology.links if (link.supplier, link.suffix) == (source, suffix)]
+    replica = context.replica(server, suffix)
     makes_changes = replica is not None and replica.origin is not None
     return not links or any(
         link.consumer == server or (link.consumer is None and not makes_changes and server not in link.unlike)
@@ -61,32 +61,32 @@ def can_fill(situation: Situation, source: str, server: str, suffix: str | None)
     )
 
 
-def whole_of(situation: Situation, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> list[str]:
+def whole_of(context: DetectorContext, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> list[str]:
     """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it."""
     positions = {(row["suffix"], row["position"]) for row in rows if row["held_by"]}
-    lacking = {row["server"] for row in situation.verdicts.missing if (row["suffix"], row["position"]) in positions}
-    whole = [name for name in with_data(situation, holders, rows[0]["suffix"]) if name not in lacking]
-    return [name for name in whole if not unrecorded_on(situation, name, rows[0]["server"], rows[0]["suffix"])]
+    lacking = {row["server"] for row in context.verdicts.missing if (row["suffix"], row["position"]) in positions}
+    whole = [name for name in with_data(context, holders, rows[0]["suffix"]) if name not in lacking]
+    return [name for name in whole if not unrecorded_on(context, name, rows[0]["server"], rows[0]["suffix"])]
 
 
-def unrecorded_on(situation: Situation, source: str, server: str, suffix: str | None) -> str:
+def unrecorded_on(context: DetectorContext, source: str, server: str, suffix: str | None) -> str:
     """Why a server is not to be filled from one that took changes unrecorded; empty: nothing tells of that, or entries do."""
-    ends, contents = {source, server}, situation.verdicts.contents
+    ends, contents = {source, server}, context.verdicts.contents
     if any(one.suffix == suffix and ends <= one.exports.keys() for one in contents):
         return ""
-    return situation.unrecorded.get((source, suffix), "")
+    return context.unrecorded.get((source, suffix), "")
 
 
-def with_data(situation: Situation, servers: Iterable[str], suffix: str | None) -> list[str]:
+def with_data(context: DetectorContext, servers: Iterable[str], suffix: str | None) -> list[str]:
     """Those of some servers that have data: of the others only a log of before may be left."""
-    return [name for name in servers if (name, suffix) not in situation.without_data]
+    return [name for name in servers if (name, suffix) not in context.without_data]
 
 
 def from_a_log_of_before(
-    situation: Situation, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]
 ) -> Mapping[str, Any] | None:
     """What to do about changes that only the logs of servers without data have; None: others have them, or nobody."""
-    if not rows or not holders or with_data(situation, holders, rows[0]["suffix"]):
+    if not rows or not holders or with_data(context, holders, rows[0]["suffix"]):
         return None
     count = sum(bool(row["held_by"]) for row in rows)
     of, them = listed(holders, "and"), "it" if count == 1 else "them"
@@ -98,31 +98,31 @@ def from_a_log_of_before(
     )
 
 
-def fed_later(situation: Situation, server: str, suffix: str | None, count: int, holders: Sequence[str]) -> str:
+def fed_later(context: DetectorContext, server: str, suffix: str | None, count: int, holders: Sequence[str]) -> str:
     """A server that feeds another one and that a holder can fill, for an initialisation after that; empty: there is none."""
-    shown = situation.topology
+    shown = context.topology
     feeding = sorted(
         link.supplier
         for link in shown.links
         if (link.consumer, link.suffix) == (server, suffix)
         and link.supplier not in shown.down
         and link.enabled is not False
-        if any(can_fill(situation, name, link.supplier, suffix) for name in holders if name != link.supplier)
+        if any(can_fill(context, name, link.supplier, suffix) for name in holders if name != link.supplier)
     )
     return f"{feeding[0]} as soon as {feeding[0]} has {'it' if count == 1 else 'them'}" if feeding else ""
 
 
 def fed_by_it_alone(
-    situation: Situation, server: str, suffix: str | None, failing: Container[tuple[str, str | None]]
+    context: DetectorContext, server: str, suffix: str | None, failing: Container[tuple[str, str | None]]
 ) -> tuple[str, list[str]] | None:
     """A server that gets changes from this one alone, for all other links to it fail, and these; None: there is none."""
     stuck = {
         (row["supplier"], row["consumer"])
-        for row in situation.pairs
+        for row in context.pairs
         if row["suffix"] == suffix and row["decision"] == ANCHOR_NOT_FOUND
     }
     links = [
-        one for one in situation.topology.links if one.suffix == suffix and (one.supplier, one.consumer) not in stuck
+        one for one in context.topology.links if one.suffix == suffix and (one.supplier, one.consumer) not in stuck
     ]
     on = [one for one in links if one.enabled is not False and one.consumer]
     for link in on:
@@ -133,73 +133,73 @@ def fed_by_it_alone(
     return None
 
 
-def sources_that_fill(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
+def sources_that_fill(context: DetectorContext, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
     """Those of some servers that can initialise this one, in their order."""
-    return [name for name in holders if can_fill(situation, name, server, suffix)]
+    return [name for name in holders if can_fill(context, name, server, suffix)]
 
 
-def waits_for(situation: Situation, server: str, suffix: str | None) -> int:
+def waits_for(context: DetectorContext, server: str, suffix: str | None) -> int:
     """How many changes a server waits for that another one with data has: filled from it, a server would lack them as well."""
-    typed = situation.topology.system.typed
+    typed = context.topology.system.typed
     whole = [
         replica
-        for replica in situation.topology.replicas
-        if replica.suffix == suffix and (replica.server, suffix) not in situation.without_data
+        for replica in context.topology.replicas
+        if replica.suffix == suffix and (replica.server, suffix) not in context.without_data
     ]
     return sum(
         row["count"] - (row.get("lost") or 0)
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if (row["server"], row["suffix"]) == (server, suffix)
         if any(replica.top(row["origin"]) >= (typed(row["first"]) or "") for replica in whole)
     )
 
 
-def best_links_to(situation: Situation, server: str, suffix: str | None) -> list[Link]:
+def best_links_to(context: DetectorContext, server: str, suffix: str | None) -> list[Link]:
     """The links over which a server may be filled, that of the supplier which waits for least first."""
-    shown, empty = situation.topology, (server, suffix) in situation.without_data
+    shown, empty = context.topology, (server, suffix) in context.without_data
     links = [one for one in shown.links if (one.consumer, one.suffix) == (server, suffix) and one.enabled is not False]
     links = [
         one
         for one in links
-        if one.supplier not in shown.down and (one.supplier, suffix) not in situation.without_data
-        if not unrecorded_on(situation, one.supplier, server, suffix)
+        if one.supplier not in shown.down and (one.supplier, suffix) not in context.without_data
+        if not unrecorded_on(context, one.supplier, server, suffix)
         # Who has no data refuses changes for that alone.
         if not one.blocked or (one.failure and (one.failure.lets_fill or (empty and one.failure.reason == REFUSED)))
     ]
-    return sorted(links, key=lambda one: (waits_for(situation, one.supplier, suffix), one.supplier, one.name))
+    return sorted(links, key=lambda one: (waits_for(context, one.supplier, suffix), one.supplier, one.name))
 
 
-def sources_for_writing(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
+def sources_for_writing(context: DetectorContext, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
     """Those of some servers on which a client may write, and from which links lead to the server, in their order."""
-    sending = {link.supplier for link in situation.topology.links if link.suffix == suffix}
-    above = situation.linked.above(server, suffix, only_running=False)
-    pulling = situation.topology.pulling
+    sending = {link.supplier for link in context.topology.links if link.suffix == suffix}
+    above = context.linked.above(server, suffix, only_running=False)
+    pulling = context.topology.pulling
     return [
         name
         for name in holders
-        if takes_writes(situation, name, suffix) and (pulling or name in above or name not in sending)
+        if takes_writes(context, name, suffix) and (pulling or name in above or name not in sending)
     ]
 
 
-def a_supplier(situation: Situation, suffix: str | None) -> str:
+def a_supplier(context: DetectorContext, suffix: str | None) -> str:
     """One that takes writes and was read: what is written there reaches the others."""
-    down = situation.topology.down
-    mine = (one for one in situation.topology.replicas if one.suffix == suffix and one.origin is not None)
+    down = context.topology.down
+    mine = (one for one in context.topology.replicas if one.suffix == suffix and one.origin is not None)
     return min((one.server for one in mine if one.server not in down), default="a supplier")
 
 
-def doubted_on(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
+def doubted_on(context: DetectorContext, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
     """Stretches of changes of which nothing tells whether the new data of a server came with them.
 
     c was filled from b, which lacked 3 changes that were made before     these
     c trimmed its changelog                                               none: a change is not lost with its record
     """
-    resets = situation.verdicts.resets.get((server, suffix), ())
+    resets = context.verdicts.resets.get((server, suffix), ())
     ends = [one.ended for one in resets if one.kind in (TOTAL, REPLACED)]
-    moment = situation.topology.system.moment
+    moment = context.topology.system.moment
     return [
         row
-        for row in situation.verdicts.unknown
+        for row in context.verdicts.unknown
         if (row["server"], row["suffix"]) == (server, suffix)
         and row["why"] in OPEN
         and (made := moment(row["from"]))
@@ -207,24 +207,24 @@ def doubted_on(situation: Situation, server: str, suffix: str | None) -> list[Ma
     ]
 
 
-def not_judged_on(situation: Situation, source: str, server: str, suffix: str | None) -> dict[str, int]:
+def not_judged_on(context: DetectorContext, source: str, server: str, suffix: str | None) -> dict[str, int]:
     """Origin -> up to how many changes the server has, and nothing tells whether the source has them: it might lose them."""
-    rows = doubted_on(situation, source, suffix)
+    rows = doubted_on(context, source, suffix)
     if not rows:
         return {}
-    typed, replica = situation.topology.system.typed, situation.replica(server, suffix)
+    typed, replica = context.topology.system.typed, context.replica(server, suffix)
     seen = replica.seen() if replica else {}
     about = server, suffix
     # What its log merely forgot, a server has as a rule: as little is known only where its own data were replaced, too.
     open_: dict[str, list[tuple[str, str]]] = {}
-    for one in doubted_on(situation, server, suffix):
+    for one in doubted_on(context, server, suffix):
         open_.setdefault(one["origin"], []).append((one["from"], one["to"]))
     lacking: dict[str, list[str]] = {}
-    for one in situation.verdicts.missing:
+    for one in context.verdicts.missing:
         if (one["server"], one["suffix"]) == about:
             lacking.setdefault(one["origin"], []).append(typed(one["position"]) or "")
-    for position in _unsure_on(situation, server, suffix):
-        lacking.setdefault(situation.topology.system.origin_of(position), []).append(position)
+    for position in _unsure_on(context, server, suffix):
+        lacking.setdefault(context.topology.system.origin_of(position), []).append(position)
     for positions in lacking.values():
         positions.sort()
     found: dict[str, int] = {}
@@ -248,14 +248,14 @@ def holders_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted({name for row in rows for name in row["held_by"]})
 
 
-def on_no_server(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
+def on_no_server(context: DetectorContext, rows: Iterable[Mapping[str, Any]]) -> bool:
     """True if no server is known to have any of these missing changes, by its log or otherwise."""
-    typed = situation.topology.system.typed
+    typed = context.topology.system.typed
     lacking: dict[tuple[str | None, str], set[str]] = {}
-    for one in situation.verdicts.missing:
+    for one in context.verdicts.missing:
         lacking.setdefault((one["suffix"], one["position"]), set()).add(one["server"])
     open_: dict[tuple[str | None, str], list[tuple[str, str, str]]] = {}
-    for one in situation.verdicts.unknown:
+    for one in context.verdicts.unknown:
         ends = one["server"], typed(one["from"]) or "", typed(one["to"]) or ""
         open_.setdefault((one["suffix"], one["origin"]), []).append(ends)
     for row in rows:
@@ -263,17 +263,17 @@ def on_no_server(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> boo
         without = lacking.get((suffix, row["position"]), set()) | {
             server for server, low, high in open_.get((suffix, row["origin"]), ()) if low <= position <= high
         }
-        others = [one for one in situation.topology.replicas if one.suffix == suffix and one.server not in without]
+        others = [one for one in context.topology.replicas if one.suffix == suffix and one.server not in without]
         if row["held_by"] or any((last(one.seen(), row["origin"]) or "") >= position for one in others):
             return False
     return True
 
 
-def lacking_what_it_has(situation: Situation, server: str, suffix: str | None) -> set[str]:
+def lacking_what_it_has(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
     """The servers that lack changes for good which this one has or shows: filled from one of them, it would lose these."""
     return {
         row["server"]
-        for row in situation.verdicts.missing
+        for row in context.verdicts.missing
         if row["suffix"] == suffix and server in (*row["held_by"], *row.get("shown_by", ()))
     }
 
@@ -292,7 +292,7 @@ def again_by_hand(done: Collection[str | None], deleted_on: str) -> str:
 
 
 def save_and_write(
-    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str], behind: bool
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str], behind: bool
 ) -> Mapping[str, Any]:
     """What to do about changes that only servers hold from which nothing comes: no link, no client, and no safe filling.
 
@@ -301,8 +301,8 @@ def save_and_write(
     suffix, holder = rows[0]["suffix"], holders[0]
     makers = sorted(
         one.server
-        for one in situation.topology.replicas
-        if one.suffix == suffix and one.origin is not None and one.server not in situation.topology.down
+        for one in context.topology.replicas
+        if one.suffix == suffix and one.origin is not None and one.server not in context.topology.down
     )
     on = listed(makers, "or") if makers else "a supplier"
     what = {row["operation"] for row in rows}
@@ -335,13 +335,13 @@ def save_and_write(
     )
 
 
-def _unsure_on(situation: Situation, server: str, suffix: str | None) -> list[str]:
+def _unsure_on(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
     """Lost changes that this server does not have, though perhaps what was done again: it would lose none of them."""
-    typed, unsure = situation.topology.system.typed, situation.verdicts.unsure
+    typed, unsure = context.topology.system.typed, context.verdicts.unsure
     about = server, suffix
     spans = [
         (row["from"], row["to"], row["why"])
-        for row in situation.verdicts.unknown
+        for row in context.verdicts.unknown
         if (row["server"], row["suffix"]) == about and row["why"] in unsure.values()
     ]
     return [

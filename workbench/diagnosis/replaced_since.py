@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.engine.state_fates import Fate
 
 _NAMED = 3
@@ -20,16 +20,16 @@ _NAMED = 3
 
 
 def newer_first(
-    situation: Situation, rows: Sequence[Mapping[str, Any]], fix: tuple[Mapping[str, Any], ...]
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], fix: tuple[Mapping[str, Any], ...]
 ) -> tuple[Mapping[str, Any], ...]:
     """What mends missing changes of one server, where later changes or deletions stand for any of them: those come first.
 
     Whoever shows a missing change does not have what replaces it: there its value is an old one.
     """
-    fates = situation.verdicts.fates.get(rows[0]["suffix"], ())
+    fates = context.verdicts.fates.get(rows[0]["suffix"], ())
     if not fates:
         return fix  # servers that keep logs
-    after = [(row, later) for row in rows if (later := _later(situation, row, fates))]
+    after = [(row, later) for row in rows if (later := _later(context, row, fates))]
     if not after:
         return fix
     server, count, every = rows[0]["server"], len(after), [fate for _, later in after for fate in later]
@@ -52,9 +52,9 @@ def newer_first(
     return (first,) if count == len(rows) else (first, *fix)
 
 
-def _later(situation: Situation, row: Mapping[str, Any], fates: Sequence[Fate]) -> list[Fate]:
+def _later(context: DetectorContext, row: Mapping[str, Any], fates: Sequence[Fate]) -> list[Fate]:
     """What stands in the place of a missing change wherever it comes, and has not come to the server."""
-    system = situation.topology.system
+    system = context.topology.system
     time, change = system.halves(system.typed(row["position"]) or "")[0], (row["entry"], row["attribute"])
     for fate in fates:
         if (fate.change, fate.origin, fate.first) == (change, row["origin"], time) and row["server"] in fate.missed:

@@ -20,33 +20,33 @@ from workbench.model import counted, listed, step
 from workbench.topology.suffix_evidence import former_makers
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
 _NAMED = 3
 
 
-def before_start(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
+def before_start(context: DetectorContext, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
     """What to do before a server is started of which no vector was collected, step by step."""
     # A start is of all suffixes of the server.
     suffixes = sorted(
-        {one.suffix for one in situation.topology.replicas} | {suffix}, key=lambda name: (name != suffix, name or "")
+        {one.suffix for one in context.topology.replicas} | {suffix}, key=lambda name: (name != suffix, name or "")
     )
-    asked = next(filter(None, (asked_first(situation, server, name) for name in suffixes)), None)
+    asked = next(filter(None, (asked_first(context, server, name) for name in suffixes)), None)
     steps = (
         asked,
-        own_first(situation, server, suffix),
-        saved_first(situation, server, suffix),
-        links_off_first(situation, server, suffix),
+        own_first(context, server, suffix),
+        saved_first(context, server, suffix),
+        links_off_first(context, server, suffix),
     )
     return [one for one in steps if one]
 
 
-def read_first(situation: Situation, unread: Sequence[str], suffix: str | None, count: int) -> Mapping[str, Any]:
+def read_first(context: DetectorContext, unread: Sequence[str], suffix: str | None, count: int) -> Mapping[str, Any]:
     """What to do about so many changes that nothing sends, where other servers were not read: these may have them."""
     them = "it" if count == 1 else "them"
-    down = situation.topology.down.intersection(unread)
-    before = [first for name in sorted(down) for first in before_start(situation, name, suffix)]
+    down = context.topology.down.intersection(unread)
+    before = [first for name in sorted(down) for first in before_start(context, name, suffix)]
     steps = "".join(f"{first['repair']}; " for first in before) + ("then " if before else "")
     asked = sorted(down) or unread
     return step(
@@ -59,9 +59,9 @@ def read_first(situation: Situation, unread: Sequence[str], suffix: str | None, 
     )
 
 
-def asked_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:
+def asked_first(context: DetectorContext, server: str, suffix: str | None) -> Mapping[str, Any] | None:
     """What to find out before the start of a server whose origin others have cleaned meanwhile; None: no log tells of that."""
-    case, shown, code = situation.case, situation.topology, situation.topology.proving.cleaned
+    case, shown, code = context.case, context.topology, context.topology.proving.cleaned
     alike = [one for one in shown.replicas if one.suffix == suffix]
     elsewhere = {origin for one in shown.replicas if one.suffix != suffix for origin in one.vector}
     was = {origin for name, origin in former_makers(case, shown, suffix, by_links=True) if name == server} - elsewhere
@@ -71,7 +71,7 @@ def asked_first(situation: Situation, server: str, suffix: str | None) -> Mappin
         for one in alike
         if was and code and one.server != server
         if any(
-            len(rows) for rows in situation.rows("messages", ["at"], where, snapshot=shown.snapshot, server=one.server)
+            len(rows) for rows in context.rows("messages", ["at"], where, snapshot=shown.snapshot, server=one.server)
         )
     )
     if not cleaned:
@@ -84,14 +84,14 @@ def asked_first(situation: Situation, server: str, suffix: str | None) -> Mappin
 
 
 def saved_first(
-    situation: Situation, server: str, suffix: str | None, address: str | None = None
+    context: DetectorContext, server: str, suffix: str | None, address: str | None = None
 ) -> Mapping[str, Any] | None:
     """What to do before the start of a server that then fills servers which have changes alone; None: it fills none of these.
 
     address  where the server may listen, if no file tells that it does
     """
-    tells = situation.topology.system.filled_again
-    filled = tells()(situation).get((server, suffix)) if tells else None
+    tells = context.topology.system.filled_again
+    filled = tells()(context).get((server, suffix)) if tells else None
     if not filled:
         return None
     names = sorted({name for name, _ in filled})
@@ -104,12 +104,12 @@ def saved_first(
     )
 
 
-def own_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:
+def own_first(context: DetectorContext, server: str, suffix: str | None) -> Mapping[str, Any] | None:
     """What to do before the start of a server that others then fill; None: none of them does.
 
     b made 4 changes that reached h alone, and stopped while a filled it    as soon as b runs a goes on: without the 4
     """
-    shown = situation.topology
+    shown = context.topology
     filling = sorted(
         {
             link.supplier
@@ -119,12 +119,12 @@ def own_first(situation: Situation, server: str, suffix: str | None) -> Mapping[
     )
     if not filling:
         return None
-    made = {origin for name, origin in former_makers(situation.case, shown, suffix, by_links=True) if name == server}
+    made = {origin for name, origin in former_makers(context.case, shown, suffix, by_links=True) if name == server}
     made |= {one.origin for one in shown.replicas if (one.server, one.suffix) == (server, suffix) and one.origin}
     waiting = sorted(
         {
             row["server"]
-            for row in situation.verdicts.pending
+            for row in context.verdicts.pending
             if row["suffix"] == suffix and row["server"] in filling and row["origin"] in made
         }
     )
@@ -140,13 +140,13 @@ def own_first(situation: Situation, server: str, suffix: str | None) -> Mapping[
     return step(f"first {copied}", f"{fills}: what only {server} has goes then")
 
 
-def links_off_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:
+def links_off_first(context: DetectorContext, server: str, suffix: str | None) -> Mapping[str, Any] | None:
     """What to do before a server is started of which no vector was collected; None: nothing is known to be in the way.
 
     In the way is a link whose supplier lacks changes that another supplier has, and has later ones of their origin.
     """
-    shown = situation.topology
-    replica = situation.replica(server, suffix)
+    shown = context.topology
+    replica = context.replica(server, suffix)
     if shown.pulling or (replica is not None and replica.claims):
         return None
     links = [
@@ -155,11 +155,11 @@ def links_off_first(situation: Situation, server: str, suffix: str | None) -> Ma
     suppliers = {link.supplier for link in links}
     hidden = [
         row
-        for row in situation.verdicts.missing
+        for row in context.verdicts.missing
         if row["suffix"] == suffix
         and row["server"] in suppliers
         and suppliers.intersection(row["held_by"])
-        and _has_later(situation, row)
+        and _has_later(context, row)
     ]
     if not hidden:
         return None
@@ -167,7 +167,7 @@ def links_off_first(situation: Situation, server: str, suffix: str | None) -> Ma
     names = sorted(link.name for link in links if link.supplier in lacking)
     changes = {(row["origin"], row["position"]) for row in hidden}
     origins = sorted({origin for origin, _ in changes})
-    least = "at least " if "missing" in situation.verdicts.cut() else ""
+    least = "at least " if "missing" in context.verdicts.cut() else ""
     holders = sorted(suppliers.intersection(name for row in hidden for name in row["held_by"]))
     them, lacks = "it" if len(changes) == 1 else "them", f"{listed(lacking)} {'lacks' if len(lacking) == 1 else 'lack'}"
     these = f"{least}{counted(len(changes))} of origin {listed(origins)} that {lacks} and {listed(holders)} "
@@ -183,9 +183,9 @@ def links_off_first(situation: Situation, server: str, suffix: str | None) -> Ma
     )
 
 
-def _has_later(situation: Situation, row: Mapping[str, Any]) -> bool:
+def _has_later(context: DetectorContext, row: Mapping[str, Any]) -> bool:
     """True if the log of the server that lacks a change shows a later one of the same origin."""
-    replica, system = situation.replica(row["server"], row["suffix"]), situation.topology.system
+    replica, system = context.replica(row["server"], row["suffix"]), context.topology.system
     if replica is None or replica.log is None:
         return False
     newest = replica.log.facts.get("by_origin", {}).get(row["origin"], {}).get("max")

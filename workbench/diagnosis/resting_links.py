@@ -20,7 +20,7 @@ from workbench.rules.vectors import last, newer
 from workbench.rules.verdicts import REPLACED
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.model import System
     from workbench.topology.topology import Link, Replica, Topology
 
@@ -46,28 +46,28 @@ class Rest(NamedTuple):
     replaced: datetime | None = None
 
 
-def resting(situation: Situation) -> list[Rest]:
-    """The links that rest, in the order of the pairs; ask `situation.once`."""
-    return [*_resting(situation)] if situation.topology.system.supplying else []
+def resting(context: DetectorContext) -> list[Rest]:
+    """The links that rest, in the order of the pairs; ask `context.once`."""
+    return [*_resting(context)] if context.topology.system.supplying else []
 
 
-def _resting(situation: Situation) -> Iterator[Rest]:
-    before = situation.earlier
-    links = {(link.supplier, link.suffix, link.name): link for link in situation.topology.links}
-    for row in situation.pairs:
+def _resting(context: DetectorContext) -> Iterator[Rest]:
+    before = context.earlier
+    links = {(link.supplier, link.suffix, link.name): link for link in context.topology.links}
+    for row in context.pairs:
         link = links.get((row["supplier"], row["suffix"], row["link"]))
         if link is None or not runs(row) or row["decision"] not in (SEND, ANCHOR_NOT_FOUND):
             continue
-        supplier, consumer = (situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
+        supplier, consumer = (context.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
         behind = newer(supplier.vector, consumer.seen()) if supplier and consumer else ()
         if not (supplier and consumer and behind):
             continue
         if link.remembered is None:
-            if times := _replaced_since(situation, link, supplier, consumer):
+            if times := _replaced_since(context, link, supplier, consumer):
                 yield Rest(row, link, tuple(behind), *times)
         elif row["would_contact"] is False:
             went_back = before is not None and _went_back(before, consumer)
-            if went_back or _stands(situation.topology.system, supplier, consumer, behind):
+            if went_back or _stands(context.topology.system, supplier, consumer, behind):
                 yield Rest(row, link, tuple(behind))
 
 
@@ -94,14 +94,14 @@ def _newest(system: System, *replicas: Replica) -> datetime | None:
 
 
 def _replaced_since(
-    situation: Situation, link: Link, supplier: Replica, consumer: Replica
+    context: DetectorContext, link: Link, supplier: Replica, consumer: Replica
 ) -> tuple[datetime, datetime] | None:
     """When the last session ended, and when other data came to the consumer after it, if nothing new made a session since."""
-    resets = situation.verdicts.resets.get((consumer.server, consumer.suffix), ())
+    resets = context.verdicts.resets.get((consumer.server, consumer.suffix), ())
     replaced = max((one.ended for one in resets if one.sure and one.kind == REPLACED), default=None)
-    status = situation.statuses().get((link.supplier, link.suffix, link.name), {})
+    status = context.statuses().get((link.supplier, link.suffix, link.name), {})
     began, ended = status.get("started_at"), status.get("ended_at")
-    newest, read = _newest(situation.topology.system, supplier), situation.newest().get(supplier.server)
+    newest, read = _newest(context.topology.system, supplier), context.newest().get(supplier.server)
     if replaced is None or ended is None or newest is None or read is None or status.get("status_code") != 0:
         return None
     quiet = newest <= ended < replaced < read and (began is None or began < replaced) and not status.get("busy")
@@ -109,14 +109,14 @@ def _replaced_since(
     return (ended, replaced) if quiet and (filled is None or filled < replaced) else None
 
 
-def note_resting(situation: Situation, pairs: Iterable[dict[str, Any]]) -> None:
+def note_resting(context: DetectorContext, pairs: Iterable[dict[str, Any]]) -> None:
     """Note of pairs that rest that nothing tells whether a session comes, and of what waits for these alone that it is held."""
-    rests = situation.once(resting)
+    rests = context.once(resting)
     for row in pairs:
         if any(one.row is row and one.session for one in rests):
             row["would_contact"] = None
     still = {(one.row["supplier"], one.row["consumer"], one.row["suffix"]): one.link.name for one in rests}
-    for row in situation.verdicts.pending if still else ():
+    for row in context.verdicts.pending if still else ():
         ways = [(name, row["server"], row["suffix"]) for name in row["suppliers"]]
         if ways and all(way in still for way in ways):
             row["rests"], row["held"] = sorted(still[way] for way in ways), row["count"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
 def shown_by(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -22,7 +22,7 @@ def shown_by(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(set[str].intersection(*shown)) if shown else []
 
 
-def not_supplied(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str:
+def not_supplied(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> str:
     """That no log has some of these changes, and who shows them all the same; empty: each is in a log."""
     gone = sum(1 for row in rows if not row["held_by"])
     if not gone:
@@ -31,24 +31,24 @@ def not_supplied(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str
         does, names = "shows" if len(shown) == 1 else "show", listed(shown)
         count = sum(1 for row in rows if not row["held_by"] and row.get("shown_by"))
         it = "it" if gone == 1 else "they" if count == gone else f"{count:,} of these"
-        keep = f": do not {situation.topology.system.refill} {names} before that" if len(shown) == 1 else ""
+        keep = f": do not {context.topology.system.refill} {names} before that" if len(shown) == 1 else ""
         return f"no log has {gone:,} of them, and the data of {names} {does} what {it} did{keep}"
-    return supplied_by_none(situation, rows[0]["suffix"], gone, " of them")
+    return supplied_by_none(context, rows[0]["suffix"], gone, " of them")
 
 
 def supplied_by_none(
-    situation: Situation, suffix: str | None, count: int, of_them: str = "", unread_log: bool = False
+    context: DetectorContext, suffix: str | None, count: int, of_them: str = "", unread_log: bool = False
 ) -> str:
     """That no log has some changes, or no pull brings them; what was not collected may have them."""
-    if situation.topology.pulling:
+    if context.topology.pulling:
         return f"no pull brings {counted(count)}{of_them or ' of them'}"
-    who = "in no collected log" if unread_log or situation.not_collected(suffix) else "in no log any more"
+    who = "in no collected log" if unread_log or context.not_collected(suffix) else "in no log any more"
     return f"{counted(count)}{of_them} {'is' if count == 1 else 'are'} {who}"
 
 
-def clients_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
+def clients_first(context: DetectorContext, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
     """What comes first on a server that took changes while replication was off: clients may have removed what it lacks."""
-    if took := situation.unrecorded.get((server, suffix)):
+    if took := context.unrecorded.get((server, suffix)):
         yield step(
             f"do what REPLICATION_WAS_OFF says of {server} first",
             f"{took}: what differs or is lacking there may be what clients wrote and removed, and right",

@@ -21,13 +21,13 @@ _SWITCH_OFF = re.compile(r"first switch \S+ off, on \S+, until (?P<consumer>\S+)
 """The step of `failing_links` that keeps such a link off."""
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def with_steps_before_filling(situation: Situation, findings: Iterable[Finding]) -> list[Finding]:
+def with_steps_before_filling(context: DetectorContext, findings: Iterable[Finding]) -> list[Finding]:
     """The findings; where one advises to initialise such a server, what comes before it is the step before that."""
     found = list(findings)
-    for server, suffix, first in (*_restarts(situation), *_saves(situation)):
+    for server, suffix, first in (*_restarts(context), *_saves(context)):
         fills = re.compile(rf"(?<!not )\binitialise {re.escape(server)}(?![\w.-])")
         for number, one in enumerate(found):
             if one.suffix not in (None, suffix):
@@ -75,9 +75,9 @@ def _writable(repair: str, server: str) -> bool:
     return f"make it writable, on {server}:" in repair
 
 
-def _restarts(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
+def _restarts(context: DetectorContext) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
     """Server, suffix and step, of those that cleaned an origin and were not restarted."""
-    for (server, suffix), origins in sorted(situation.verdicts.remembers.items(), key=str):
+    for (server, suffix), origins in sorted(context.verdicts.remembers.items(), key=str):
         unsure = any(one.log_ends for one in origins.values())
         yield (
             server,
@@ -90,9 +90,9 @@ def _restarts(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[s
         )
 
 
-def _saves(situation: Situation) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
+def _saves(context: DetectorContext) -> Iterator[tuple[str, str | None, Mapping[str, Any]]]:
     """Server, suffix and step, of those that have what others wait for."""
-    for (server, suffix), waiting in situation.once(waits_for_it).items():
+    for (server, suffix), waiting in context.once(waits_for_it).items():
         of = listed(waiting, "and")
         yield (
             server,

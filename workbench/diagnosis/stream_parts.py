@@ -38,7 +38,7 @@ from workbench.rules.segments import (
     TABLE_STATEMENTS,
     UNFINISHED,
 )
-from workbench.rules.streams import BEGINS_LATER, LOST, Lack
+from workbench.rules.streams import BEGINS_LATER, LOST, MissingTransaction
 
 IN_PART = frozenset({UNFINISHED, ABORTED, INCOMPLETE})
 
@@ -99,7 +99,7 @@ class SegmentedLog:
                 found[row["position"]].append(statement)
         return found
 
-    def begun(self, origin: str, lacks: Iterable[Lack], after: int, before: int) -> set[str]:
+    def begun(self, origin: str, lacks: Iterable[MissingTransaction], after: int, before: int) -> set[str]:
         """Which of these transactions the log has from before a place on, and to behind another one."""
         wanted = {lack.position for lack in lacks}
         where = (pc.field("origin") == origin) & (pc.field("offset") < before) & (pc.field("last") > after)

@@ -19,50 +19,50 @@ from workbench.model import Finding, counted, first_few, listed, step
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, SEND
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica
 
 
-def reinit_required(situation: Situation) -> Iterator[Finding]:
+def reinit_required(context: DetectorContext) -> Iterator[Finding]:
     """A server waits for changes, and of no other server's log could a session with it begin."""
     waiting: dict[tuple[str, str | None], list[Any]] = {}
     given: dict[tuple[str, str | None], list[Any]] = {}
-    for row in situation.verdicts.pending:
+    for row in context.verdicts.pending:
         waiting.setdefault((row["server"], row["suffix"]), []).append(row)
-    for pair in situation.pairs:
+    for pair in context.pairs:
         given.setdefault((pair["consumer"], pair["suffix"]), []).append(pair)
-    for one in situation.topology.replicas:
+    for one in context.topology.replicas:
         waits, rows = waiting.get((one.server, one.suffix), []), given.get((one.server, one.suffix), [])
         # Who keeps no log sends nothing, and fills nobody.
         stuck = [
             row
             for row in rows
-            if row["decision"] == ANCHOR_NOT_FOUND and keeps_log(situation, row["supplier"], one.suffix)
+            if row["decision"] == ANCHOR_NOT_FOUND and keeps_log(context, row["supplier"], one.suffix)
         ]
         if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
             continue
-        if (one.server, one.suffix) in situation.once(in_the_way):
+        if (one.server, one.suffix) in context.once(in_the_way):
             continue  # sessions begin once a former origin is cleaned
         # Data that lack changes themselves are no source.
-        lacking = lacking_what_others_have(situation, one.suffix)
-        lacking |= {server for server, suffix in situation.without_data if suffix == one.suffix}
-        whole = [row for row in stuck if row["supplier"] not in lacking and _has(situation, row, waits)]
+        lacking = lacking_what_others_have(context, one.suffix)
+        lacking |= {server for server, suffix in context.without_data if suffix == one.suffix}
+        whole = [row for row in stuck if row["supplier"] not in lacking and _has(context, row, waits)]
         off = {
             name: why
             for row in whole
-            if (why := unrecorded_on(situation, (name := row["supplier"]), one.server, one.suffix))
+            if (why := unrecorded_on(context, (name := row["supplier"]), one.server, one.suffix))
         }
         whole = [row for row in whole if row["supplier"] not in off]
-        open_ = {row["supplier"]: not_judged_on(situation, row["supplier"], one.server, one.suffix) for row in whole}
+        open_ = {row["supplier"]: not_judged_on(context, row["supplier"], one.server, one.suffix) for row in whole}
         doubted = [name for name, some in open_.items() if some]
         whole = [row for row in whole if row["supplier"] not in doubted]
         best = max(whole, key=lambda row: (bool(row["link"]), row["supplier"]), default=None)
         source = f"{best['supplier']}, or from " if best else ""
-        about = situation, one.server, one.suffix
+        about = context, one.server, one.suffix
         again = keep_only_holder(*about) or write_again_first(*about)
-        behind = _source_behind(situation, one, best["supplier"]) if best and not again else None
+        behind = _source_behind(context, one, best["supplier"]) if best and not again else None
         count = sum(row["count"] for row in waits)
-        unread = situation.not_collected(one.suffix)
+        unread = context.not_collected(one.suffix)
         log = "no collected log" if unread else "no server's log"
         yield Finding(
             "REINIT_REQUIRED",
@@ -75,15 +75,15 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 {key: row[key] for key in ("supplier", "link", "decision", "anchor", "anchor_class")} for row in stuck
             ),
             fix=(
-                *([_read_first(situation, unread, one.suffix)] if unread else []),
-                *(_entries_first(situation, one, name, open_[name]) for name in doubted[:1]),
+                *([_read_first(context, unread, one.suffix)] if unread else []),
+                *(_entries_first(context, one, name, open_[name]) for name in doubted[:1]),
                 *([behind] if behind else []),
-                *([unsent] if (unsent := _unsent_first(situation, one)) and not again else []),
+                *([unsent] if (unsent := _unsent_first(context, one)) and not again else []),
                 again
-                or _filled_by_nobody(situation, one)
+                or _filled_by_nobody(context, one)
                 or (_compared_first(one, off) if off and not best else None)
-                or (None if best or doubted else _mended_first(situation, one, lacking))
-                or (None if best or doubted else _stranded_first(situation, one, waits))
+                or (None if best or doubted else _mended_first(context, one, lacking))
+                or (None if best or doubted else _stranded_first(context, one, waits))
                 or step(
                     f"initialise {one.server} from {source}the server with the most complete data",
                     "as the logs are, no session with it can begin",
@@ -94,10 +94,10 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _read_first(situation: Situation, unread: Sequence[str], suffix: str | None) -> Mapping[str, Any]:
+def _read_first(context: DetectorContext, unread: Sequence[str], suffix: str | None) -> Mapping[str, Any]:
     """The step before all others where a server was not read: its log may have what the others lack."""
     it = "its log" if len(unread) == 1 else "the log of one of them"
-    before = [first["repair"] for name in unread for first in before_start(situation, name, suffix)]
+    before = [first["repair"] for name in unread for first in before_start(context, name, suffix)]
     steps = "".join(f"{repair}; then " for repair in before)
     them = "it" if len(unread) == 1 else "them"
     return step(
@@ -106,15 +106,15 @@ def _read_first(situation: Situation, unread: Sequence[str], suffix: str | None)
     )
 
 
-def _filled_by_nobody(situation: Situation, one: Replica) -> Mapping[str, Any] | None:
+def _filled_by_nobody(context: DetectorContext, one: Replica) -> Mapping[str, Any] | None:
     """What to do for a server that is the only one with data; None for another."""
-    others = [other.server for other in situation.topology.replicas if other.suffix == one.suffix and other is not one]
-    typed = situation.topology.system.typed
-    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (one.server, one.suffix)]
-    whole = with_data(situation, others, one.suffix)
+    others = [other.server for other in context.topology.replicas if other.suffix == one.suffix and other is not one]
+    typed = context.topology.system.typed
+    waits = [row for row in context.verdicts.pending if (row["server"], row["suffix"]) == (one.server, one.suffix)]
+    whole = with_data(context, others, one.suffix)
     gives = [
         other
-        for other in situation.topology.replicas
+        for other in context.topology.replicas
         if other.suffix == one.suffix and other.server in whole
         if any(other.top(row["origin"]) >= (typed(row["first"]) or "") for row in waits)
     ]
@@ -128,22 +128,22 @@ def _filled_by_nobody(situation: Situation, one: Replica) -> Mapping[str, Any] |
     )
 
 
-def holders_of_waits(situation: Situation, server: str, suffix: str | None) -> list[str]:
+def holders_of_waits(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
     """The other servers with data that have all the changes for which a server waits."""
-    typed = situation.topology.system.typed
-    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (server, suffix)]
+    typed = context.topology.system.typed
+    waits = [row for row in context.verdicts.pending if (row["server"], row["suffix"]) == (server, suffix)]
     return sorted(
         replica.server
-        for replica in situation.topology.replicas
+        for replica in context.topology.replicas
         if replica.suffix == suffix and replica.server != server
-        if (replica.server, suffix) not in situation.without_data
+        if (replica.server, suffix) not in context.without_data
         if all(replica.top(row["origin"]) >= (typed(row["last"]) or "") for row in waits)
     )
 
 
-def _mended_first(situation: Situation, one: Replica, lacking: Collection[str]) -> Mapping[str, Any] | None:
+def _mended_first(context: DetectorContext, one: Replica, lacking: Collection[str]) -> Mapping[str, Any] | None:
     """What to do for a server where only such have what it waits for as lack changes themselves; None: others have it, too."""
-    holders = holders_of_waits(situation, one.server, one.suffix)
+    holders = holders_of_waits(context, one.server, one.suffix)
     if not holders or not set(holders) <= set(lacking):
         return None
     names, has = listed(holders, "and"), "has" if len(holders) == 1 else "have"
@@ -154,12 +154,12 @@ def _mended_first(situation: Situation, one: Replica, lacking: Collection[str]) 
     )
 
 
-def _source_behind(situation: Situation, one: Replica, source: str) -> Mapping[str, Any] | None:
+def _source_behind(context: DetectorContext, one: Replica, source: str) -> Mapping[str, Any] | None:
     """What comes first where the source waits for changes that the server has; None: it waits for none of these."""
-    typed = situation.topology.system.typed
+    typed = context.topology.system.typed
     rows = [
         row
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if (row["server"], row["suffix"]) == (source, one.suffix)
         and one.top(row["origin"]) >= (typed(row["first"]) or "")
     ]
@@ -172,13 +172,13 @@ def _source_behind(situation: Situation, one: Replica, source: str) -> Mapping[s
     )
 
 
-def _unsent_first(situation: Situation, one: Replica) -> Mapping[str, Any] | None:
+def _unsent_first(context: DetectorContext, one: Replica) -> Mapping[str, Any] | None:
     """What comes before a server is filled that made changes which nobody else has, as an origin that it is no more."""
-    origins, typed = unsent_of(situation, one.server, one.suffix), situation.topology.system.typed
-    others = [other for other in situation.topology.replicas if other.suffix == one.suffix and other is not one]
+    origins, typed = unsent_of(context, one.server, one.suffix), context.topology.system.typed
+    others = [other for other in context.topology.replicas if other.suffix == one.suffix and other is not one]
     rows = [
         row
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if row["suffix"] == one.suffix and row["server"] != one.server and row["origin"] in origins
         if not any(other.top(row["origin"]) >= (typed(row["first"]) or "") for other in others)
     ]
@@ -192,11 +192,13 @@ def _unsent_first(situation: Situation, one: Replica) -> Mapping[str, Any] | Non
     )
 
 
-def _stranded_first(situation: Situation, one: Replica, waits: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _stranded_first(
+    context: DetectorContext, one: Replica, waits: Iterable[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
     """What comes first where no supplier has all that a server waits for, and several servers hold parts of it alone."""
     wanted = {row["origin"] for row in waits}
     held: dict[str, set[str]] = {}
-    for row in situation.verdicts.stranded:
+    for row in context.verdicts.stranded:
         if row["suffix"] == one.suffix and row["server"] != one.server and row["origin"] in wanted:
             held.setdefault(row["server"], set()).add(row["origin"])
     if not held:
@@ -209,13 +211,13 @@ def _stranded_first(situation: Situation, one: Replica, waits: Iterable[Mapping[
     )
 
 
-def to_be_filled(situation: Situation) -> set[tuple[str, str | None]]:
+def to_be_filled(context: DetectorContext) -> set[tuple[str, str | None]]:
     """The servers and suffixes of which REINIT_REQUIRED is said."""
-    return {(one.server or "", one.suffix) for one in reinit_required(situation)}
+    return {(one.server or "", one.suffix) for one in reinit_required(context)}
 
 
-def _entries_first(situation: Situation, one: Replica, source: str, open_: Mapping[str, int]) -> Mapping[str, Any]:
-    count, other = sum(open_.values()), situation.replica(source, one.suffix)
+def _entries_first(context: DetectorContext, one: Replica, source: str, open_: Mapping[str, int]) -> Mapping[str, Any]:
+    count, other = sum(open_.values()), context.replica(source, one.suffix)
     whether = f"whether {source} has {up_to(count)} that {one.server} has"
     loses = f"filled from there it might lose {'it' if count == 1 else 'them'}"
     if other is not None and "entry_state" in other.evidence and "entry_state" in one.evidence:
@@ -234,15 +236,15 @@ def _compared_first(one: Replica, off: Mapping[str, str]) -> Mapping[str, Any]:
     )
 
 
-def _has(situation: Situation, pair: Mapping[str, Any], waits: Iterable[Mapping[str, Any]]) -> bool:
+def _has(context: DetectorContext, pair: Mapping[str, Any], waits: Iterable[Mapping[str, Any]]) -> bool:
     """True if the supplier of the pair can fill others, and claims all that these rows wait for, or gets the rest itself."""
-    by = situation.replica(pair["supplier"], pair["suffix"])
-    typed = situation.topology.system.typed
+    by = context.replica(pair["supplier"], pair["suffix"])
+    typed = context.topology.system.typed
     if by is None:
         return True
     coming = {
         row["origin"]
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if (row["server"], row["suffix"]) == (by.server, by.suffix) and (row["suppliers"] or row.get("through"))
     }
     return by.keeps_log and all(

@@ -21,7 +21,7 @@ from workbench.rules.candidates import Call, hosts_asked_for
 from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
 from workbench.rules.log_retention import LogHold, log_holder
 from workbench.rules.registration import Offer, register
-from workbench.rules.tier_settings import Tiering, Told
+from workbench.rules.tier_settings import Settings, Tiering
 from workbench.rules.tiers import CIRCLE, Lsn, Place, Registry, Tree, tree
 from workbench.topology.tier_snapshot import (
     TieredSnapshot,
@@ -77,7 +77,7 @@ class Tiers:
         return found
 
     @cached_property
-    def told(self) -> Told:
+    def told(self) -> Settings:
         """What the settings of the nodes mean."""
         return self.tiering.told(self.seen.settings)
 
@@ -571,7 +571,7 @@ class Tiers:
         waits = not pulls and row is not None
         offered = self.offered(name) if waits and self.needs(name) else None
         return conditions.condition(
-            conditions.Known(
+            conditions.NodeFacts(
                 row["state"] if row else None,
                 age,
                 self.told.stale_after,

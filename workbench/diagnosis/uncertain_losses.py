@@ -24,7 +24,7 @@ from workbench.diagnosis.deleted_since import without_entry
 from workbench.diagnosis.lost_with_maker import MOST
 from workbench.diagnosis.repeated_deletions import with_repeats
 from workbench.diagnosis.unlogged_changes import Unlogged
-from workbench.engine.position_index import Known, Span
+from workbench.engine.position_index import PositionIndex, Span
 from workbench.engine.positions import of_keys
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, step
 from workbench.rules.contents import name_of
@@ -33,7 +33,7 @@ from workbench.rules.verdicts import MISSING, MOMENTS_APART, PRESENT, REPLACED, 
 if TYPE_CHECKING:
     from workbench.diagnosis.contents import Contents
     from workbench.diagnosis.data_sources import JudgedServer
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.pending_changes import Waiting
     from workbench.diagnosis.verdict_rows import Verdicts
     from workbench.model import System
@@ -52,7 +52,7 @@ _COLUMNS = ("position", "operation", "target")
 
 
 def note_unsure(
-    found: Verdicts, contents: Contents, servers: Sequence[JudgedServer], known: Known, waits: Waiting
+    found: Verdicts, contents: Contents, servers: Sequence[JudgedServer], known: PositionIndex, waits: Waiting
 ) -> None:
     """Move such changes of these servers from what is missing, or waits, to what is unknown.
 
@@ -127,7 +127,7 @@ def _written_since(contents: Contents, missing: Sequence[Mapping[str, Any]]) -> 
 
 
 def _waiting(
-    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known, waits: Waiting
+    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: PositionIndex, waits: Waiting
 ) -> dict[int, list[dict[str, Any]]]:
     """Number of a row of what waits -> what of it no log has and an access log names, as rows like those of what is missing."""
     system, rows = evidence.system, dict[int, list[dict[str, Any]]]()
@@ -154,7 +154,9 @@ def _span(system: System, row: Mapping[str, Any]) -> Span:
     return Span((low[0], low[1] - 1), high)
 
 
-def _take_out(row: dict[str, Any], some: Collection[str], evidence: Evidence, known: Known, waits: Waiting) -> None:
+def _take_out(
+    row: dict[str, Any], some: Collection[str], evidence: Evidence, known: PositionIndex, waits: Waiting
+) -> None:
     """Take changes that no log has out of a row of what waits."""
     if not some:
         return
@@ -318,11 +320,11 @@ def _lost_together(
                 yield [*run]
 
 
-def perhaps_made_again(situation: Situation) -> Iterator[Finding]:
+def perhaps_made_again(context: DetectorContext) -> Iterator[Finding]:
     """Lost changes that were made again since, as a repair advises: why they count as unknown."""
-    system = situation.topology.system
+    system = context.topology.system
     changes: dict[tuple[str | None, str], list[str]] = {}
-    for (suffix, position), why in situation.verdicts.unsure.items():
+    for (suffix, position), why in context.verdicts.unsure.items():
         if why == MADE_AGAIN:
             changes.setdefault((suffix, system.origin_of(system.typed(position) or "")), []).append(position)
     for (suffix, origin), some in changes.items():
@@ -339,11 +341,11 @@ def perhaps_made_again(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def perhaps_written_over(situation: Situation) -> Iterator[Finding]:
+def perhaps_written_over(context: DetectorContext) -> Iterator[Finding]:
     """Lost changes behind which values of their entries were replaced, where nothing tells what took them away."""
-    gone = named_in(situation.thrown_away)
+    gone = named_in(context.thrown_away)
     changes: dict[tuple[str | None, str], set[str]] = {}
-    for row in situation.verdicts.written_over:
+    for row in context.verdicts.written_over:
         if (row["suffix"], row["position"]) not in gone:
             changes.setdefault((row["suffix"], row["origin"]), set()).add(row["position"])
     for (suffix, origin), some in changes.items():

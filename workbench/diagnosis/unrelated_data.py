@@ -16,34 +16,34 @@ from workbench.rules.verdicts import REPLACED
 from workbench.topology.suffix_evidence import Evidence
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def unrelated_data(situation: Situation) -> Iterator[Finding]:
+def unrelated_data(context: DetectorContext) -> Iterator[Finding]:
     """Servers of one suffix that may exchange nothing: a finding for each that has to be taken away to end it."""
     refused: dict[str | None, set[frozenset[str]]] = {}
-    for row in situation.pairs:
+    for row in context.pairs:
         if row["unrelated"]:
             refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
-    refill = situation.topology.system.refill
-    content = "entries" if situation.topology.system.proving else "rows"
+    refill = context.topology.system.refill
+    content = "entries" if context.topology.system.proving else "rows"
     for suffix, pairs in refused.items():
         names = {name for pair in pairs for name in pair}
-        empty = {name for name in names if situation.has_no_entries(name, suffix)}
-        silent = {name for name in names if (one := situation.replica(name, suffix)) and one.empty}
+        empty = {name for name in names if context.has_no_entries(name, suffix)}
+        silent = {name for name in names if (one := context.replica(name, suffix)) and one.empty}
         for server, others in odd_ones(pairs, empty | silent):
             generations = {
-                name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
+                name: getattr(context.replica(name, suffix), "generation", None) for name in (server, *others)
             }
-            if _filled_meanwhile(situation, server, others, suffix):
+            if _filled_meanwhile(context, server, others, suffix):
                 yield _other_data_by_now(server, suffix, generations)
                 continue
             if server in empty:
-                yield _not_filled(situation, server, suffix, generations)
+                yield _not_filled(context, server, suffix, generations)
                 continue
-            left = save_first(situation.verdicts, server, suffix)
-            came, once_more = _came_last(situation, server, others, suffix)
-            anew = taken_anew(situation, {frozenset((server, other)) for other in others}, suffix)
+            left = save_first(context.verdicts, server, suffix)
+            came, once_more = _came_last(context, server, others, suffix)
+            anew = taken_anew(context, {frozenset((server, other)) for other in others}, suffix)
             about_to = f"; {deletes_its_data(anew)}" if anew else ""
             yield Finding(
                 "UNRELATED_DATA",
@@ -57,7 +57,7 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                 root=f"server {server} has {'data of another beginning' if any(generations.values()) else 'other data'} than "
                 f"{listed(others)}: {deletes_its_data(anew) or 'nothing is exchanged between them'}{came}",
                 fix=(
-                    *stop_it_first(situation, anew, suffix),
+                    *stop_it_first(context, anew, suffix),
                     *([left[1]] if left else []),
                     *once_more,
                     step(
@@ -70,16 +70,16 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
 
 
 def _came_last(
-    situation: Situation, server: str, others: Sequence[str], suffix: str | None
+    context: DetectorContext, server: str, others: Sequence[str], suffix: str | None
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """Whose data came last from elsewhere, in words, as far as messages tell of it; and the step that it asks for.
 
     A server that is killed as its filling ends has data of its supplier, and begins with a mark of its own.
     """
-    if not situation.topology.system.proving:
+    if not context.topology.system.proving:
         return "", ()
     newest = max(
-        ((last.ended, name, last) for name in (server, *others) if (last := told_last(situation, name, suffix))),
+        ((last.ended, name, last) for name in (server, *others) if (last := told_last(context, name, suffix))),
         default=None,
     )
     if newest is None:
@@ -88,12 +88,12 @@ def _came_last(
     when = f"{ended:%Y-%m-%d %H:%M:%S} UTC"
     if last.kind == REPLACED:
         return f"; the data of {name} came from a backup or a file at {when}", ()
-    replica = situation.replica(name, suffix)
-    came = initialisations(Evidence(situation.case, situation.topology, suffix, [name]), replica) if replica else ()
+    replica = context.replica(name, suffix)
+    came = initialisations(Evidence(context.case, context.topology, suffix, [name]), replica) if replica else ()
     by = sorted({source for source, began, until in came if began <= ended and last.began <= until})
     if not by:
         return f"; {name} was initialised at {when}", ()
-    refill = situation.topology.system.refill
+    refill = context.topology.system.refill
     again = step(
         f"{refill} {name} from {by[0]} once more, if nobody imported or restored data there since",
         f"its data came from there at {when}, and it does not show the beginning of {by[0]}: it may have ended before all "
@@ -111,10 +111,10 @@ def _unlike(server: str, generations: Mapping[str, str | None], others: Sequence
     return f"its log and {'that' if len(others) == 1 else 'those'} of {listed(others)} hold other changes under the same numbers"
 
 
-def _filled_meanwhile(situation: Situation, server: str, others: Sequence[str], suffix: str | None) -> bool:
+def _filled_meanwhile(context: DetectorContext, server: str, others: Sequence[str], suffix: str | None) -> bool:
     """True if a server that had no changes of these others when it was read claimed some when all had been read."""
-    replica = situation.replica(server, suffix)
-    makers = {one.origin for name in others if (one := situation.replica(name, suffix)) and one.origin}
+    replica = context.replica(server, suffix)
+    makers = {one.origin for name in others if (one := context.replica(name, suffix)) and one.origin}
     return replica is not None and bool(makers & set(replica.later) - {replica.origin, *replica.vector})
 
 
@@ -137,18 +137,18 @@ def _other_data_by_now(server: str, suffix: str | None, generations: Mapping[str
 
 
 def _not_filled(
-    situation: Situation, server: str, suffix: str | None, generations: Mapping[str, str | None]
+    context: DetectorContext, server: str, suffix: str | None, generations: Mapping[str, str | None]
 ) -> Finding:
     """A server without entries has no data of its own to lose, whatever beginning it claims."""
-    refill = situation.topology.system.refill
-    links = best_links_to(situation, server, suffix)
-    waiting = {link.supplier: waits_for(situation, link.supplier, suffix) for link in links}
+    refill = context.topology.system.refill
+    links = best_links_to(context, server, suffix)
+    waiting = {link.supplier: waits_for(context, link.supplier, suffix) for link in links}
     least = sorted(name for name in waiting if waiting[name] == min(waiting.values()))
     source = " or ".join(least) or "the server with the most complete data"
     left = waiting[least[0]] if least else 0
     behind = f"; {_still_waiting(least, left)}: let these arrive first" if left else ""
     others = [name for name in generations if name != server]
-    gone = gone_with_the_data(situation, server, suffix)
+    gone = gone_with_the_data(context, server, suffix)
     lost = f"{counted(len(gone))} of {server} went with its data, and no other collected server has " if gone else ""
     lost += ("it" if len(gone) == 1 else "them") if gone else ""
     return Finding(
@@ -161,7 +161,7 @@ def _not_filled(
         evidence=_beginnings(server, generations),
         root=f"server {server} has no entries: it has to be filled{'; ' if lost else ''}{lost}",
         fix=(
-            *([kept[1]] if (kept := save_first(situation.verdicts, server, suffix)) else []),
+            *([kept[1]] if (kept := save_first(context.verdicts, server, suffix)) else []),
             *([make_again(server, gone)] if gone else []),
             step(
                 f"{refill} {server} from {source}",

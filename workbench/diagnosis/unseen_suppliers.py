@@ -28,7 +28,7 @@ from workbench.topology.suffix_evidence import makes_none
 from workbench.topology.topology import NOT_COLLECTED
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.intake.inputs import Input
     from workbench.topology.topology import Replica, Row
 
@@ -71,28 +71,28 @@ class Heard:
     arrived: bool = True
 
 
-def absent_origins(situation: Situation) -> list[Absent]:
+def absent_origins(context: DetectorContext) -> list[Absent]:
     """Origins in vectors that no collected server has and no link leads to, where all that links lead to was collected."""
-    return situation.once(_absent)
+    return context.once(_absent)
 
 
-def lately_heard(situation: Situation) -> list[Heard]:
+def lately_heard(context: DetectorContext) -> list[Heard]:
     """Those of them of which a change arrived, or was made, in the week before the servers were read."""
-    return situation.once(_lately)
+    return context.once(_lately)
 
 
-def unseen_suppliers(situation: Situation) -> list[Heard]:
+def unseen_suppliers(context: DetectorContext) -> list[Heard]:
     """Those of them whose server seems to live: it was not collected."""
-    return situation.once(_unseen)
+    return context.once(_unseen)
 
 
-def claims_of(situation: Situation) -> list[Row]:
+def claims_of(context: DetectorContext) -> list[Row]:
     """The elements of which the servers' vectors are made: malformed ones, and those of an older export, are not."""
-    vectors = {(one.server, one.suffix): one.vector for one in situation.topology.replicas}
+    vectors = {(one.server, one.suffix): one.vector for one in context.topology.replicas}
     return [
         row
-        for row in situation.case.arrow("vectors").to_pylist()
-        if row["snapshot"] == situation.topology.snapshot
+        for row in context.case.arrow("vectors").to_pylist()
+        if row["snapshot"] == context.topology.snapshot
         and row["kind"] == "server"
         and not row["problem"]
         and row["origin"] in vectors.get((row["server"], row["suffix"]), ())
@@ -104,20 +104,20 @@ def element_of(row: Row) -> dict[str, Any]:
     return {key: row[key] for key in ("server", "file", "offset", "raw")}
 
 
-def unseen_rows(situation: Situation) -> list[dict[str, Any]]:
+def unseen_rows(context: DetectorContext) -> list[dict[str, Any]]:
     """The same as rows of `not_collected`; where no supplier was collected at all, every one that a vector names."""
-    heard = {(one.address, one.absent.suffix) for one in unseen_suppliers(situation)} | _all_suppliers(situation)
+    heard = {(one.address, one.absent.suffix) for one in unseen_suppliers(context)} | _all_suppliers(context)
     order = sorted((key for key in heard if key[0]), key=lambda key: (key[1] or "", key[0]))
     return [{"server": address, "suffix": suffix, "why": NOT_COLLECTED} for address, suffix in order]
 
 
-def _all_suppliers(situation: Situation) -> set[tuple[str, str | None]]:
+def _all_suppliers(context: DetectorContext) -> set[tuple[str, str | None]]:
     """Address and suffix of each supplier in the vectors, where the collected servers of a suffix make no changes."""
-    shown, case = situation.topology, situation.case
+    shown, case = context.topology, context.case
     making = {one.suffix for one in shown.replicas if one.origin or not makes_none(case, shown, one.server, one.suffix)}
-    rows = [row for row in claims_of(situation) if row["suffix"] not in making]
+    rows = [row for row in claims_of(context) if row["suffix"] not in making]
     found = {((row["url"] or "").partition("://")[2].strip("/").lower(), row["suffix"]) for row in rows}
-    known = [address.rpartition(":") for address in situation.once(_listening)]
+    known = [address.rpartition(":") for address in context.once(_listening)]
 
     def collected(address: str) -> bool:
         host, _, port = address.rpartition(":")
@@ -126,10 +126,10 @@ def _all_suppliers(situation: Situation) -> set[tuple[str, str | None]]:
     return {(address, suffix) for address, suffix in found if not collected(address)}
 
 
-def supplier_not_collected(situation: Situation) -> Iterator[Finding]:
+def supplier_not_collected(context: DetectorContext) -> Iterator[Finding]:
     """Suppliers of which nothing was collected, although their changes arrive."""
-    for heard in unseen_suppliers(situation):
-        origin, show = heard.absent.origin, situation.topology.system.show
+    for heard in unseen_suppliers(context):
+        origin, show = heard.absent.origin, context.topology.system.show
         named = f" ({heard.address})" if heard.address else ""
         ago, at = time_passed(max(heard.read_at - heard.at, timedelta())), f"{heard.at:%Y-%m-%d %H:%M:%S}"
         yield Finding(
@@ -152,10 +152,10 @@ def supplier_not_collected(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _absent(situation: Situation) -> list[Absent]:
-    shown, claims, found = situation.topology, claims_of(situation), list[Absent]()
-    telling = {one.server for one in situation.inputs if format_with(one.kind).tells_links}
-    links = situation.statuses()
+def _absent(context: DetectorContext) -> list[Absent]:
+    shown, claims, found = context.topology, claims_of(context), list[Absent]()
+    telling = {one.server for one in context.inputs if format_with(one.kind).tells_links}
+    links = context.statuses()
     for suffix in sorted({one.suffix for one in shown.replicas}, key=lambda suffix: suffix or ""):
         # A server of which only a log was collected, or that was down, may be any origin of any suffix.
         mine = [one for one in shown.replicas if one.suffix == suffix or (one.suffix is None and not one.claims)]
@@ -183,17 +183,17 @@ def _absent(situation: Situation) -> list[Absent]:
     return found
 
 
-def _lately(situation: Situation) -> list[Heard]:
-    absents = [] if situation.topology.pulling else absent_origins(situation)
-    newest = situation.newest() if absents else {}
-    collected = max((one.ended for one in situation.topology.readings), default=None)
+def _lately(context: DetectorContext) -> list[Heard]:
+    absents = [] if context.topology.pulling else absent_origins(context)
+    newest = context.newest() if absents else {}
+    collected = max((one.ended for one in context.topology.readings), default=None)
     found: list[Heard] = []
     for absent in absents:
         addresses = {(row["url"] or "").partition("://")[2].strip("/").lower() for row in absent.rows} - {""}
-        if addresses & situation.once(_listening):
+        if addresses & context.once(_listening):
             continue  # an earlier origin of a server that was collected
-        arrived = _first_arrival(situation, absent)
-        if first := arrived or _made(situation, absent):
+        arrived = _first_arrival(context, absent)
+        if first := arrived or _made(context, absent):
             at, position, row = first
             # Of another server a line may bear a wrong time.
             if (read_at := collected or newest.get(row["server"])) is None:
@@ -203,13 +203,13 @@ def _lately(situation: Situation) -> list[Heard]:
     return found
 
 
-def _unseen(situation: Situation) -> list[Heard]:
-    heard = [one for one in lately_heard(situation) if one.arrived]
-    gone = {suffix: _taken_away(situation, suffix) for suffix in {one.absent.suffix for one in heard}}
+def _unseen(context: DetectorContext) -> list[Heard]:
+    heard = [one for one in lately_heard(context) if one.arrived]
+    gone = {suffix: _taken_away(context, suffix) for suffix in {one.absent.suffix for one in heard}}
     return [one for one in heard if not ((deleted := gone[one.absent.suffix]) and deleted > one.at)]
 
 
-def _first_arrival(situation: Situation, absent: Absent) -> tuple[datetime, str, Row] | None:
+def _first_arrival(context: DetectorContext, absent: Absent) -> tuple[datetime, str, Row] | None:
     """When the newest change of the origin was on any collected server first, by a log or by when the vector moved there."""
     newest = _newest(absent)
     if newest is None:
@@ -221,7 +221,7 @@ def _first_arrival(situation: Situation, absent: Absent) -> tuple[datetime, str,
     ]
     columns = ["server", "file", "offset", "position", "at", "connection", "replicated"]
     where = pc.field("position").isin(pa.array([newest], pa.string())) & pc.field("at").is_valid()
-    for batch in situation.rows("applied", columns, where, snapshot=situation.topology.snapshot):
+    for batch in context.rows("applied", columns, where, snapshot=context.topology.snapshot):
         for row in batch.to_pylist():
             if row["replicated"] is not False:
                 shown = {key: row[key] for key in ("server", "file", "offset", "connection")}
@@ -229,10 +229,10 @@ def _first_arrival(situation: Situation, absent: Absent) -> tuple[datetime, str,
     return min(found, key=lambda arrival: arrival[0], default=None)
 
 
-def _made(situation: Situation, absent: Absent) -> tuple[datetime, str, Row] | None:
+def _made(context: DetectorContext, absent: Absent) -> tuple[datetime, str, Row] | None:
     """When that change was made, by the clock of its origin."""
     newest = _newest(absent)
-    moment = situation.topology.system.moment(newest) if newest else None
+    moment = context.topology.system.moment(newest) if newest else None
     named = next((element_of(row) for row in absent.rows if row["max"] == newest), None)
     return (moment, newest, named) if newest and moment and named else None
 
@@ -241,14 +241,14 @@ def _newest(absent: Absent) -> str | None:
     return max((row["max"] for row in absent.rows if row["max"]), default=None)
 
 
-def _taken_away(situation: Situation, suffix: str | None) -> datetime | None:
+def _taken_away(context: DetectorContext, suffix: str | None) -> datetime | None:
     """When a person last deleted a link of the suffix that is not there any more, and whose name names no collected server."""
-    there = {(link.supplier, link.suffix, link.name) for link in situation.topology.links}
-    collected = "|".join(sorted({re.escape(replica.server) for replica in situation.topology.replicas}))
+    there = {(link.supplier, link.suffix, link.name) for link in context.topology.links}
+    collected = "|".join(sorted({re.escape(replica.server) for replica in context.topology.replicas}))
     to_collected = re.compile(rf"(?:^|[^0-9A-Za-z])(?:{collected})$", re.IGNORECASE)
     times = (
         at
-        for one in situation.inputs
+        for one in context.inputs
         for at, of, name in _deletions(one)
         if of == (suffix or "") and (one.server, suffix, name) not in there and not to_collected.search(name)
     )
@@ -261,9 +261,9 @@ def _deletions(one: Input) -> Iterator[tuple[datetime, str, str]]:
         yield datetime.fromisoformat(at).astimezone(UTC), suffix, name
 
 
-def _listening(situation: Situation) -> set[str]:
+def _listening(context: DetectorContext) -> set[str]:
     """The addresses of the collected servers, as their own logs and the vectors tell them."""
-    origins = {(one.suffix, one.origin) for one in situation.topology.replicas if one.origin}
-    urls = (row["url"] or "" for row in claims_of(situation) if (row["suffix"], row["origin"]) in origins)
+    origins = {(one.suffix, one.origin) for one in context.topology.replicas if one.origin}
+    urls = (row["url"] or "" for row in claims_of(context) if (row["suffix"], row["origin"]) in origins)
     own = {url.partition("://")[2].strip("/").lower() for url in urls}
-    return own | {address.lower() for one in situation.inputs for address in one.facts.get("addresses", {})}
+    return own | {address.lower() for one in context.inputs for address in one.facts.get("addresses", {})}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.contents import Contents
-from workbench.engine.position_index import Known
+from workbench.engine.position_index import PositionIndex
 from workbench.rules.verdicts import Reset
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Verdicts:
     made_twice: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
-    known: dict[str | None, list[Known]] = field(default_factory=dict)
+    known: dict[str | None, list[PositionIndex]] = field(default_factory=dict)
     contents: list[Contents] = field(default_factory=list)
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
     reach: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)

@@ -35,7 +35,17 @@ from workbench.diagnosis.uncertain_losses import note_unsure, softened
 from workbench.diagnosis.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosis.without_effect import note_without_effect, with_those_without_effect
 from workbench.engine.logs import StoredLog
-from workbench.engine.position_index import HIGHEST, LOWEST, Known, Loose, Pair, Source, Span, in_holes, only
+from workbench.engine.position_index import (
+    HIGHEST,
+    LOWEST,
+    Pair,
+    PositionIndex,
+    Source,
+    Span,
+    UnloggedPositions,
+    in_holes,
+    only,
+)
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.intake.inputs import Input
 from workbench.rules.send_session import Bound
@@ -135,8 +145,8 @@ class _Suffix:
         numbers = self.evidence.numbers
         sources = [Source(log, numbers) for log in stored]
         parts = self.evidence.parts("named")
-        loose = Loose.in_no_log(parts, numbers, sources, self.names, self.system.bucket_shift)
-        self.known = Known(self.system, [*sources, loose], self.names)
+        loose = UnloggedPositions.in_no_log(parts, numbers, sources, self.names, self.system.bucket_shift)
+        self.known = PositionIndex(self.system, [*sources, loose], self.names)
         self.found.known.setdefault(suffix, []).append(self.known)
         self.servers = [self._server(one) for one in replicas]
         self.contents = Contents(self.evidence, alike, self.found.resets)

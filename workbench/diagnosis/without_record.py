@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Any
 from workbench.model import counted, listed, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Row
 
 
-def keeps_none(situation: Situation, server: str, suffix: str | None) -> bool:
+def keeps_none(context: DetectorContext, server: str, suffix: str | None) -> bool:
     """True if the server keeps no log at all: no record was ever taken out of it."""
-    replica = situation.replica(server, suffix)
+    replica = context.replica(server, suffix)
     return replica is not None and not replica.keeps_log and replica.log is None
 
 
-def no_record(situation: Situation, supplier: str, suffix: str | None) -> str:
+def no_record(context: DetectorContext, supplier: str, suffix: str | None) -> str:
     """Why no session of a server can begin, in words."""
-    if keeps_none(situation, supplier, suffix):
+    if keeps_none(context, supplier, suffix):
         return f"{supplier} keeps no log that a session could send from"
     return f"the collected log of {supplier} has no record for a session to begin at"
 
 
-def without_record(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any] | None:
+def without_record(context: DetectorContext, row: Row, failing: Sequence[str]) -> Mapping[str, Any] | None:
     """What to do about what waits behind such links alone; None: the supplier of one of them keeps a log."""
     to, suppliers = (row["server"], row["suffix"]), set[str]()
-    for link in situation.topology.links:
+    for link in context.topology.links:
         if (link.consumer, link.suffix) == to and link.name in failing:
             suppliers.add(link.supplier)
-    if not suppliers or not all(keeps_none(situation, name, row["suffix"]) for name in suppliers):
+    if not suppliers or not all(keeps_none(context, name, row["suffix"]) for name in suppliers):
         return None
-    who = listed([no_record(situation, name, row["suffix"]) for name in sorted(suppliers)])
+    who = listed([no_record(context, name, row["suffix"]) for name in sorted(suppliers)])
     waits = f"{counted(row['count'])} that {'waits' if row['count'] == 1 else 'wait'}"
     return step(
         f"do what is said on {listed(failing)}",

@@ -12,36 +12,34 @@ from workbench.model import listed
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Row
 
 
-def unlinked(situation: Situation, row: Row) -> bool:
+def unlinked(context: DetectorContext, row: Row) -> bool:
     """True if the links of all servers are known, and none leads to the one that waits."""
-    to_it = (
-        link.consumer in (None, row["server"]) for link in situation.topology.links if link.suffix == row["suffix"]
-    )
-    return _known(situation, row) and not any(to_it)
+    to_it = (link.consumer in (None, row["server"]) for link in context.topology.links if link.suffix == row["suffix"])
+    return _known(context, row) and not any(to_it)
 
 
-def without_way(situation: Situation, row: Row) -> str:
+def without_way(context: DetectorContext, row: Row) -> str:
     """Why what a server waits for never comes, in words, where the links of all are known; empty: a link leads there."""
     server, suffix = row["server"], row["suffix"]
-    if unlinked(situation, row):
+    if unlinked(context, row):
         return f"no link leads to {server}"
-    blind = any(link.consumer is None for link in situation.topology.links if link.suffix == suffix)
-    if blind or not _known(situation, row):
+    blind = any(link.consumer is None for link in context.topology.links if link.suffix == suffix)
+    if blind or not _known(context, row):
         return ""
-    first = situation.topology.system.typed(row["first"]) or ""
-    mine = [one for one in situation.topology.replicas if one.suffix == suffix]
+    first = context.topology.system.typed(row["first"]) or ""
+    mine = [one for one in context.topology.replicas if one.suffix == suffix]
     have = {one.server for one in mine if (last(one.seen(), row["origin"]) or "") >= first}
-    if not have or have & situation.linked.above(server, suffix, only_running=False):
+    if not have or have & context.linked.above(server, suffix, only_running=False):
         return ""
     return f"no link leads from {listed(sorted(have), 'or')} to {server}, directly or through others"
 
 
-def _known(situation: Situation, row: Row) -> bool:
-    shown, suffix = situation.topology, row["suffix"]
+def _known(context: DetectorContext, row: Row) -> bool:
+    shown, suffix = context.topology, row["suffix"]
     there = {one.server for one in shown.replicas if one.suffix in (None, suffix) and one.tells}
     links = [link for link in shown.links if link.suffix == suffix]
     if shown.pulling or shown.system.streaming or shown.system.tiering or shown.down:

@@ -71,7 +71,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ObservationQuery:
     """Which rows count: of a suffix and an origin (None: all), after one time and up to another."""
 
     suffix: str | None = None
@@ -116,19 +116,19 @@ def _undated(path: str) -> bool:
     return bool(times.null_count == len(times))
 
 
-def highest(parts: Iterable[Part], asked: Asked) -> Sighting | None:
+def highest(parts: Iterable[Part], asked: ObservationQuery) -> Sighting | None:
     """The highest position that was seen; of several sightings of it the first one."""
     return _extreme(parts, asked, pc.max, lambda new, old: new > old, None)
 
 
-def lowest_above(parts: Iterable[Part], asked: Asked, position: str | None) -> Sighting | None:
+def lowest_above(parts: Iterable[Part], asked: ObservationQuery, position: str | None) -> Sighting | None:
     """The lowest position above this one that was seen: before that, the server did not have it."""
     return _extreme(parts, asked, pc.min, lambda new, old: new < old, position)
 
 
 def _extreme(
     parts: Iterable[Part],
-    asked: Asked,
+    asked: ObservationQuery,
     pick: Callable[[pa.ChunkedArray], pa.Scalar],
     better: Callable[[str, str], bool],
     above: str | None,
@@ -159,7 +159,7 @@ def _ends(part: Part) -> tuple[bool, Any]:
     return (part.between is not None, part.between[1] if part.between else None)
 
 
-def by_steps(parts: Iterable[Part], asked: Asked, step: timedelta) -> list[dict[str, Any]]:
+def by_steps(parts: Iterable[Part], asked: ObservationQuery, step: timedelta) -> list[dict[str, Any]]:
     """Per suffix, origin, kind of evidence and step of time: lowest and highest position seen, the first and last time.
 
     Keys: suffix, origin, evidence, low, high, first, last.

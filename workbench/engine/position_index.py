@@ -138,7 +138,7 @@ class Source:
         return self.log.contains(wanted, self._numbers)
 
 
-class Loose:
+class UnloggedPositions:
     """Positions in memory as a source: those that no log holds any more."""
 
     def __init__(self, positions: Positions, names: Sequence[str], shift: int) -> None:
@@ -156,7 +156,7 @@ class Loose:
     @classmethod
     def in_no_log(
         cls, parts: Iterable[Part], numbers: Mapping[str, int], logs: Sequence[Source], names: Sequence[str], shift: int
-    ) -> Loose:
+    ) -> UnloggedPositions:
         """The changes that results of operations and states of entries name (`parts`), and no log holds."""
         found: list[Positions] = []
         for left in named_in(parts, numbers):
@@ -170,10 +170,10 @@ class Loose:
         return wanted.within(self.positions)
 
 
-AnySource = Source | Loose
+AnySource = Source | UnloggedPositions
 
 
-class Known:
+class PositionIndex:
     """The sources of one suffix."""
 
     def __init__(self, system: System, sources: Sequence[AnySource], names: Sequence[str]) -> None:

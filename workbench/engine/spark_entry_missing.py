@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.engine.states import WHYS, Lacked, Shown
+from workbench.engine.states import WHYS, EntryStates, Lacked
 from workbench.model import Problem
 from workbench.rules.entries import Ranges
 
@@ -38,7 +38,7 @@ Sums = dict[tuple[int, int, str, str], tuple[int, int]]
 """Group, number of the server in it, origin, why -> how many changes are lacked, and the sum of their checksums."""
 
 
-def add_to(sums: Sums, group: int, server: int, held: Shown, lacked: Lacked) -> None:
+def add_to(sums: Sums, group: int, server: int, held: EntryStates, lacked: Lacked) -> None:
     """Count these in, as `summed` does."""
     for at in range(len(lacked)):
         time, origin = held.cid(lacked, at)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from workbench.engine.logs import StoredLog
 from workbench.engine.parquet_read import damaged, read_part
-from workbench.engine.position_index import HIGHEST, Known, Loose, Source, Span, only
+from workbench.engine.position_index import HIGHEST, PositionIndex, Source, Span, UnloggedPositions, only
 from workbench.engine.positions import NONE, Positions, as_set, union
 from workbench.model import Problem
 from workbench.tables import Numbers, order_of
@@ -95,7 +95,7 @@ def lacking(
 
 
 def told_otherwise(
-    spark: SparkSession, known: Sequence[Known], tasks: int | None = None
+    spark: SparkSession, known: Sequence[PositionIndex], tasks: int | None = None
 ) -> Iterator[tuple[StoredLog, str]]:
     """The logs and origins of which the digests told other differences than the positions do."""
     questions = []
@@ -103,7 +103,7 @@ def told_otherwise(
         logs = [source.log for source in one.sources if isinstance(source, Source)]
         questions.append(Question(logs, one.names, {asked: span for asked, (span, _) in one.answered.items()}))
     for one, question, exact in zip(known, questions, lacking(spark, questions, tasks), strict=True):
-        loose = [source.positions for source in one.sources if isinstance(source, Loose)]
+        loose = [source.positions for source in one.sources if isinstance(source, UnloggedPositions)]
         for (log, origin), (span, told) in one.answered.items():
             code = one.names.index(origin)
             # What no log holds, every log lacks: that is how it was chosen.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.engine.states import Lacked, Shown
+from workbench.engine.states import EntryStates, Lacked
 from workbench.rules.entries import Ranges
 from workbench.tables import Numbers
 
@@ -110,7 +110,7 @@ class Fates:
         self._before: dict[tuple[_Alike, int], int] = {}
         self._ends: list[tuple[int, int, int]] = []
 
-    def add(self, held: Shown, lacking: Sequence[Lacking]) -> None:
+    def add(self, held: EntryStates, lacking: Sequence[Lacking]) -> None:
         """Count these in: what each server missed, waits for, and may lack. All changes of an entry come at once."""
         rows, who, kinds = list[Numbers](), list[Numbers](), list[Numbers]()
         for number, told in enumerate(lacking):
@@ -137,7 +137,7 @@ class Fates:
         chain = np.stack([entry, attribute, at, by], axis=1)[order]
         self._number(held, changes[order], chain, marks[order])
 
-    def _number(self, held: Shown, changes: Numbers, chain: Numbers, marks: Numbers) -> None:
+    def _number(self, held: EntryStates, changes: Numbers, chain: Numbers, marks: Numbers) -> None:
         """Give the changes their fates, the last of each chain first; deletions go before what they replace."""
         place, dead = np.arange(len(changes)), changes[:, 1] < 0
         begins = np.append(True, (chain[1:] != chain[:-1]).any(1))
@@ -157,7 +157,7 @@ class Fates:
             for (number, early, late), at in _each(some, kind, before, after):
                 fate[at] = self._numbered(_Key(alike[number], early, late), changes[at, 2])
 
-    def _alike(self, held: Shown, changes: Numbers, marks: Numbers) -> tuple[list[_Alike], Numbers]:
+    def _alike(self, held: EntryStates, changes: Numbers, marks: Numbers) -> tuple[list[_Alike], Numbers]:
         """What changes share, and which of it each of them has."""
         _, attribute, time, of_origin = changes.T
         stretch = np.zeros(len(changes), np.int64)

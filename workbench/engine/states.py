@@ -158,7 +158,7 @@ def _summed(number: Numbers, mixed: Numbers, count: Numbers) -> tuple[Numbers, N
     return number[first], np.add.reduceat(mixed, first), np.add.reduceat(count, first)
 
 
-def states_in(parts: Sequence[Iterable[Part]], numbers: Sequence[int]) -> Shown:
+def states_in(parts: Sequence[Iterable[Part]], numbers: Sequence[int]) -> EntryStates:
     """The states of the entries with these ascending numbers at each server; of each server its parts of the table `states`."""
     wanted = np.array(numbers, np.int64)
     return _shown(parts, lambda part: _rows_of(part, _COLUMNS, wanted, lambda of: among(of, wanted)))
@@ -179,7 +179,7 @@ def _rows_of(part: Part, columns: list[str], near: Numbers | None, keep: Callabl
     return pa.concat_tables(found).unify_dictionaries() if found else pa.table({name: [] for name in columns})
 
 
-def states_of_entries(parts: Sequence[Iterable[Part]], time: int, origin: str) -> Shown:
+def states_of_entries(parts: Sequence[Iterable[Part]], time: int, origin: str) -> EntryStates:
     """All states, at every server, of the entries that carry a change of this time and origin at any of them."""
     parts = [list(mine) for mine in parts]
     here = (pc.field("hi") == time) & (pc.field("origin") == origin)
@@ -188,7 +188,7 @@ def states_of_entries(parts: Sequence[Iterable[Part]], time: int, origin: str) -
         pa.chunked_array([chunk.cast(pa.string()) for one in named for chunk in one.chunks], pa.string())
     )
     if not len(entries):
-        return Shown.of(None, len(parts))
+        return EntryStates.of(None, len(parts))
     return _shown(parts, lambda part: read_part(part["path"], _COLUMNS, pc.field("entry").isin(entries)))
 
 
@@ -200,12 +200,12 @@ def states_of_named(parts: Iterable[Part], entries: Sequence[str], columns: Sequ
     return rows_where(parts, columns, where)
 
 
-def _shown(parts: Sequence[Iterable[Part]], read: Callable[[Part], pa.Table]) -> Shown:
+def _shown(parts: Sequence[Iterable[Part]], read: Callable[[Part], pa.Table]) -> EntryStates:
     tables = []
     for server, mine in enumerate(parts):
         found = [rows for rows in some_at_once(read, mine) if len(rows)]
         tables += [_even(one.append_column("server", pa.array(np.full(len(one), server, np.int16)))) for one in found]
-    return Shown.of(pa.concat_tables(tables) if tables else None, len(parts))
+    return EntryStates.of(pa.concat_tables(tables) if tables else None, len(parts))
 
 
 def _even(table: pa.Table) -> pa.Table:
@@ -240,7 +240,7 @@ _NEVER = -1
 
 
 @dataclass(frozen=True)
-class Shown:
+class EntryStates:
     """States of some entries at several servers, as numbers.
 
     entries, attributes, origins  what the numbers stand for; origins ascend as their texts do
@@ -263,7 +263,7 @@ class Shown:
     key: Numbers
 
     @classmethod
-    def of(cls, rows: pa.Table | None, servers: int) -> Shown:
+    def of(cls, rows: pa.Table | None, servers: int) -> EntryStates:
         """The rows of the table `states`, with the number of their server beside them."""
         if rows is None:
             rows = pa.table({name: pa.array([], kind) for name, kind in _EMPTY.items()})

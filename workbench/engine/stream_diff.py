@@ -41,7 +41,7 @@ from workbench.rules.streams import (
     UNCLEAR,
     UNRELATED,
     Difference,
-    Lack,
+    MissingTransaction,
     Shared,
 )
 from workbench.tables import Numbers
@@ -428,9 +428,11 @@ class _Found:
         names = of.names.take(pa.array(of.number[which] // 2)).to_pylist()
         return list(zip(of.place[which].tolist(), names, outcome[which].tolist(), strict=True))
 
-    def _lacks(self, word: str) -> list[Lack]:
+    def _lacks(self, word: str) -> list[MissingTransaction]:
         rows = self.rows.get(word, [])
-        return [Lack(name, place, None if code == _ABSENT else OUTCOMES[code]) for place, name, code in rows]
+        return [
+            MissingTransaction(name, place, None if code == _ABSENT else OUTCOMES[code]) for place, name, code in rows
+        ]
 
     def compared(self, reach: _Reach) -> Compared:
         """All of it."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.diagnosis.comparable_servers import comparable
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.precedence import DECIDED_BY_A_PERSON
 from workbench.engine.entries import SUMMED_HERE, Differing, differing
 from workbench.engine.parquet_read import Part
@@ -29,26 +29,24 @@ class Choice:
     lost: Mapping[str, Differing | None]
 
 
-def choices(situation: Situation, findings: Sequence[Finding], suffix: str | None) -> list[str]:
+def choices(context: DetectorContext, findings: Sequence[Finding], suffix: str | None) -> list[str]:
     """One sentence for each choice of the suffix; empty if nobody has to decide.
 
     Where servers keep no log, what each holds is told by its entries: there the losses are counted and ways are proven.
     """
-    if situation.topology.pulling:
+    if context.topology.pulling:
         return []
     mine = [one for one in findings if one.suffix == suffix and one.root and one.code in DECIDED_BY_A_PERSON]
     if not mine:
         return []
-    empty = [one for one in mine if one.server and situation.has_no_entries(one.server, suffix)]
+    empty = [one for one in mine if one.server and context.has_no_entries(one.server, suffix)]
     said = [f"{one.root}: {_steps(one)}" for one in empty]
     if not (mine := [one for one in mine if one not in empty]):
         return said
     said += [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
-    to_know = (
-        "collect with --entries, and plan anew" if situation.topology.system.proving else "compare the rows before"
-    )
-    for choice in _choices(situation, suffix, mine):
-        said.append(_told(choice, situation.topology.system.refill, to_know))
+    to_know = "collect with --entries, and plan anew" if context.topology.system.proving else "compare the rows before"
+    for choice in _choices(context, suffix, mine):
+        said.append(_told(choice, context.topology.system.refill, to_know))
     return said
 
 
@@ -56,41 +54,39 @@ def _steps(found: Finding) -> str:
     return "; then ".join(f"{fix['repair']}; {fix['why']}" for fix in found.fix)
 
 
-def _choices(situation: Situation, suffix: str | None, findings: Sequence[Finding]) -> Iterator[Choice]:
+def _choices(context: DetectorContext, suffix: str | None, findings: Sequence[Finding]) -> Iterator[Choice]:
     groups = [
-        tuple(one.server for one in alike.replicas)
-        for alike in comparable(situation.topology)
-        if alike.suffix == suffix
+        tuple(one.server for one in alike.replicas) for alike in comparable(context.topology) if alike.suffix == suffix
     ]
     if len(groups) > 1:
         for kept in groups:
-            if all(situation.has_no_entries(name, suffix) for name in kept):
+            if all(context.has_no_entries(name, suffix) for name in kept):
                 continue  # there is nothing to keep
             filled = tuple(name for group in groups if group is not kept for name in group)
-            yield Choice(kept, filled, {name: _only_there(situation, suffix, kept, name) for name in filled})
+            yield Choice(kept, filled, {name: _only_there(context, suffix, kept, name) for name in filled})
         return
     for one in findings:
         users = [
-            each.server for each in situation.topology.replicas if (each.suffix, each.origin) == (suffix, one.origin)
+            each.server for each in context.topology.replicas if (each.suffix, each.origin) == (suffix, one.origin)
         ]
         for name in users:
             # Third servers hold what came to them first, of the one or of the other.
             others = [
-                each.server for each in situation.topology.replicas if each.suffix == suffix and each.server != name
+                each.server for each in context.topology.replicas if each.suffix == suffix and each.server != name
             ]
-            lost = {other: _only_there(situation, suffix, (name,), other) for other in others}
+            lost = {other: _only_there(context, suffix, (name,), other) for other in others}
             lost = {other: found for other, found in lost.items() if other in users or found is None or found.total}
             yield Choice((name,), tuple(lost), lost)
 
 
-def _only_there(situation: Situation, suffix: str | None, kept: Sequence[str], lost: str) -> Differing | None:
+def _only_there(context: DetectorContext, suffix: str | None, kept: Sequence[str], lost: str) -> Differing | None:
     """In what a server that would be filled differs from one that would stay, but for what its links leave out."""
-    there = _states(situation, suffix, lost)
-    here = next((found for name in kept if (found := _states(situation, suffix, name))), [])
+    there = _states(context, suffix, lost)
+    here = next((found for name in kept if (found := _states(context, suffix, name))), [])
     if not (there and here):
         return None
-    without = situation.topology.proving.not_compared
-    for contents in situation.verdicts.contents:
+    without = context.topology.proving.not_compared
+    for contents in context.verdicts.contents:
         if contents.suffix == suffix:
             without |= contents.excluded.get(lost, frozenset())
     if sum(part["rows"] for part in (*there, *here)) <= SUMMED_HERE:
@@ -100,13 +96,13 @@ def _only_there(situation: Situation, suffix: str | None, kept: Sequence[str], l
     return differing(there, here, limit=_READ, spark=spark_session(), without=without)
 
 
-def _states(situation: Situation, suffix: str | None, server: str) -> list[Part]:
+def _states(context: DetectorContext, suffix: str | None, server: str) -> list[Part]:
     """The parts with the entries of a server in the last snapshot."""
     return [
         part
-        for one in situation.inputs
+        for one in context.inputs
         if one.server == server and one.suffix in (None, suffix)
-        for part in situation.case.parts("entry_states", one)
+        for part in context.case.parts("entry_states", one)
     ]
 
 

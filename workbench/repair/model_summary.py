@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.model import Finding, System, counted
-from workbench.repair.plan_types import Course, Draft
-from workbench.rules.repair_model import Lack, Lot, Model
+from workbench.repair.plan_types import EvaluatedRepair, ProposedRepair
+from workbench.rules.repair_model import ChangeGroup, MissingAt, Model
 from workbench.topology.topology import Replica
 
 _ENTRIES = "entry_state"
@@ -18,12 +18,14 @@ TARGETS_SHOWN = 100
 """Of what was restored, so many entries are compared afterwards, for each server and origin."""
 
 
-def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
+def changes_by_origin(
+    model: Model, lacks: Iterable[MissingAt], suffix: str | None, system: System
+) -> list[dict[str, Any]]:
     """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known.
 
     Of those that the server has in this model and of those that it lacks there are rows of their own (`has`).
     """
-    some: dict[tuple[str, str, bool], list[Lot]] = {}
+    some: dict[tuple[str, str, bool], list[ChangeGroup]] = {}
     for lack in lacks:
         lot = model.lots[lack.lot]
         some.setdefault((lack.server, lot.origin, lack.lot in model.servers[lack.server].holds), []).append(lot)
@@ -45,9 +47,9 @@ def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, s
     return rows
 
 
-def newer_than_logs(situation: Situation, model: Model, suffix: str | None) -> set[Lack]:
+def newer_than_logs(context: DetectorContext, model: Model, suffix: str | None) -> set[MissingAt]:
     """The lots that wait and are in no log, where none of them was lost: they were made after all logs had been read."""
-    coming = {(row["server"], row["origin"]) for row in _rows_of_newer(situation, suffix)}
+    coming = {(row["server"], row["origin"]) for row in _rows_of_newer(context, suffix)}
     logs = [one.log for one in model.servers.values() if one.log is not None]
     return {
         lack
@@ -58,16 +60,16 @@ def newer_than_logs(situation: Situation, model: Model, suffix: str | None) -> s
 
 
 def arriving(
-    situation: Situation, model: Model, running: Model, suffix: str | None, waits: Mapping[str, int]
+    context: DetectorContext, model: Model, running: Model, suffix: str | None, waits: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
     """Which servers get how many changes over the links that run, as they do in `running`.
 
     waits   for how many changes each server waits by the diagnosis that somebody would send: it knows more than the model
     """
-    coming: dict[str, list[Lack]] = {}
+    coming: dict[str, list[MissingAt]] = {}
     for lack in model.pending() & running.held():
         coming.setdefault(lack.server, []).append(lack)
-    newer = _newer(situation, running, suffix)
+    newer = _newer(context, running, suffix)
     for name in sorted({*coming, *newer} & waits.keys()):
         mine, (come, stay) = coming.get(name, []), newer.get(name, (0, 0))
         whole = bool(mine) and len(mine) == sum(lack.server == name for lack in model.pending())
@@ -75,11 +77,11 @@ def arriving(
             yield name, count
 
 
-def _newer(situation: Situation, running: Model, suffix: str | None) -> dict[str, tuple[int, int]]:
+def _newer(context: DetectorContext, running: Model, suffix: str | None) -> dict[str, tuple[int, int]]:
     """Server -> how many changes that no log can have yet come to it over the links of this model, and how many do not."""
-    system, found = situation.topology.system, dict[str, tuple[int, int]]()
-    replicas = {one.server: one for one in situation.topology.replicas if one.suffix == suffix}
-    for row in _rows_of_newer(situation, suffix):
+    system, found = context.topology.system, dict[str, tuple[int, int]]()
+    replicas = {one.server: one for one in context.topology.replicas if one.suffix == suffix}
+    for row in _rows_of_newer(context, suffix):
         server, feeding = row["server"], {row["server"]}
         for _ in running.servers:
             feeding |= {link.supplier for link in running.links if link.runs and link.consumer in feeding}
@@ -92,11 +94,11 @@ def _newer(situation: Situation, running: Model, suffix: str | None) -> dict[str
     return found
 
 
-def _rows_of_newer(situation: Situation, suffix: str | None) -> list[dict[str, Any]]:
+def _rows_of_newer(context: DetectorContext, suffix: str | None) -> list[dict[str, Any]]:
     """What waits of which no log has all: what is older than the logs and in none, the row would count as gone."""
     return [
         row
-        for row in situation.verdicts.pending
+        for row in context.verdicts.pending
         if row["suffix"] == suffix and row["available"] < row["count"] and (row["suppliers"] or row.get("through"))
         if not any(row.get(what) for what in ("gone", "lost", "refused", "dropped_since"))
     ]
@@ -105,7 +107,9 @@ def _rows_of_newer(situation: Situation, suffix: str | None) -> list[dict[str, A
 def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list[dict[str, Any]]:
     """What each server lacks, in changes. `lost`: what no server had any more at the beginning; it is lacking all the same."""
     thrown_away = model.gone().difference(lost)
-    lacking: dict[str, dict[str, list[Lack]]] = {name: {"missing": [], "pending": []} for name in sorted(model.servers)}
+    lacking: dict[str, dict[str, list[MissingAt]]] = {
+        name: {"missing": [], "pending": []} for name in sorted(model.servers)
+    }
     for what, some in (("missing", model.missing()), ("pending", model.pending())):
         for lack in some:
             if lack.lot in model.given and lack.lot not in thrown_away:
@@ -117,7 +121,7 @@ def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list
 
 
 def servers_told(
-    situation: Situation, findings: Sequence[Finding], replicas: Iterable[Replica]
+    context: DetectorContext, findings: Sequence[Finding], replicas: Iterable[Replica]
 ) -> list[dict[str, Any]]:
     """The servers of a plan, a row of each: see `Plan.servers`."""
     return [
@@ -126,9 +130,9 @@ def servers_told(
             "suffix": one.suffix,
             "origin": one.origin,
             "generation": one.generation,
-            "left_out": _need_not_have(situation, one.server, one.suffix),
+            "left_out": _need_not_have(context, one.server, one.suffix),
             "conflicts": _conflicts(findings, one.server, one.suffix) if _ENTRIES in one.evidence else None,
-            "vector": _claimed(one, situation.topology.system),
+            "vector": _claimed(one, context.topology.system),
         }
         for one in replicas
     ]
@@ -156,16 +160,16 @@ def _conflicts(findings: Iterable[Finding], server: str, suffix: str | None) -> 
     return sum(int(row.get("more", 1)) for row in rows)
 
 
-def _need_not_have(situation: Situation, server: str, suffix: str | None) -> list[str]:
+def _need_not_have(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
     """The attributes that no way to a server lets through; where no entries tell, whatever some link leaves out."""
-    for contents in situation.verdicts.contents:
+    for contents in context.verdicts.contents:
         if contents.suffix == suffix and server in contents.fractional.need_not:
             return sorted(contents.fractional.need_not[server])
-    some = [row.get("excluded") or "" for (_, of, _), row in situation.statuses().items() if of == suffix]
+    some = [row.get("excluded") or "" for (_, of, _), row in context.statuses().items() if of == suffix]
     return sorted({word for text in some for word in text.lower().split()})
 
 
-def why_chosen(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
+def why_chosen(chosen: EvaluatedRepair, course: EvaluatedRepair, draft: ProposedRepair, ways: Sequence[str]) -> str:
     """Why a way became part of the plan, in words."""
     if draft.way in ways:
         return "you asked for it, and it is proven"

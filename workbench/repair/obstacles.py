@@ -16,11 +16,11 @@ from workbench.diagnosis.relayed_changes import (
     STOPPED_BECAUSE,
 )
 from workbench.model import Finding, System, listed
-from workbench.rules.repair_model import Lack, Model
+from workbench.rules.repair_model import MissingAt, Model
 from workbench.topology.topology import Link, Topology
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 OFF, EMPTY, UNLOGGED = "REPLICATION_OFF", "INITIALISATION_ABORTED", "CHANGELOG_CLOSED"
 """Codes of a server that takes part in no replication, of one whose data are gone, and of one that holds what is in no log."""
@@ -65,12 +65,12 @@ def stopped_servers(findings: Sequence[Finding], suffix: str | None) -> dict[str
     return {server: code for code in codes for server in told_of(code, findings, suffix)}
 
 
-def arrival_notes(situation: Situation, count: int, server: str, suffix: str | None) -> list[str]:
+def arrival_notes(context: DetectorContext, count: int, server: str, suffix: str | None) -> list[str]:
     """What comes to a server over links that run, and what of it the server refuses."""
-    refused = refused_at(situation.verdicts.pending, server, suffix)[:count]
+    refused = refused_at(context.verdicts.pending, server, suffix)[:count]
     said = []
-    mine = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (server, suffix)]
-    replica = situation.replica(server, suffix)
+    mine = [row for row in context.verdicts.pending if (row["server"], row["suffix"]) == (server, suffix)]
+    replica = context.replica(server, suffix)
     own = sum(
         row["count"] or 0
         for row in mine
@@ -83,7 +83,7 @@ def arrival_notes(situation: Situation, count: int, server: str, suffix: str | N
             f"{they if own == 1 else 'them'}: collect {server} again, load both snapshots and plan anew"
         )
     if coming := count - len(refused) - own:
-        said.append(_on_its_way(coming, server, busy_links(situation, server, suffix)))
+        said.append(_on_its_way(coming, server, busy_links(context, server, suffix)))
     refused = [one for one in refused if not harmless(one)]
     if refused:
         was, they, them = (
@@ -97,12 +97,14 @@ def arrival_notes(situation: Situation, count: int, server: str, suffix: str | N
     return said
 
 
-def on_their_way(situation: Situation, model: Model, server: str, suffix: str | None, origins: Collection[str]) -> bool:
+def on_their_way(
+    context: DetectorContext, model: Model, server: str, suffix: str | None, origins: Collection[str]
+) -> bool:
     """True if all that a server waits for of these origins comes over links that run and whose suppliers begin sessions.
 
     The model may know less: servers are read one after the other while they go on.
     """
-    pending, pairs = situation.verdicts.pending, situation.pairs
+    pending, pairs = context.verdicts.pending, context.pairs
     mine = [row for row in pending if (row["server"], row["suffix"]) == (server, suffix) and row["origin"] in origins]
     begin = {row["supplier"] for row in pairs if (row["consumer"], row["suffix"]) == (server, suffix) and _begins(row)}
     begin -= {link.supplier for link in model.links if link.consumer == server and link.waits is not None}
@@ -125,9 +127,9 @@ def _on_its_way(count: int, server: str, busy: Sequence[str]) -> str:
     return f"{count:,} {wait} for {server}, which was busy and refused {', '.join(busy)} at the last attempt: {again}"
 
 
-def blocked_notes(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]) -> list[str]:
+def blocked_notes(model: Model, behind: Iterable[MissingAt], stopped: Mapping[str, str]) -> list[str]:
     """What waits behind links that do not run, for each server."""
-    lacks: dict[str, list[Lack]] = {}
+    lacks: dict[str, list[MissingAt]] = {}
     for lack in behind:
         lacks.setdefault(lack.server, []).append(lack)
     said = []
@@ -199,7 +201,7 @@ def unapplied_of(findings: Iterable[Finding], suffix: str | None, system: System
     return found
 
 
-def dropped_of(model: Model) -> frozenset[Lack]:
+def dropped_of(model: Model) -> frozenset[MissingAt]:
     """What servers wait for and drop, and what therefore does not reach the servers behind them.
 
     Links that are switched off count as if they ran: to run them is a step of a plan, and does not end the dropping.
@@ -218,16 +220,20 @@ def dropped_of(model: Model) -> frozenset[Lack]:
     return frozenset(found | (pending & taking.held()) - dropping.held())
 
 
-def _drops(model: Model, lack: Lack) -> bool:
+def _drops(model: Model, lack: MissingAt) -> bool:
     server, lot = model.servers[lack.server], model.lots[lack.lot]
     return lot.origin in server.drops or lot.last in server.unapplied
 
 
 def dropped_said(
-    situation: Situation, findings: Sequence[Finding], suffix: str | None, model: Model, dropped: Collection[Lack]
+    context: DetectorContext,
+    findings: Sequence[Finding],
+    suffix: str | None,
+    model: Model,
+    dropped: Collection[MissingAt],
 ) -> list[str]:
     """What a plan says of changes that servers drop: a restart has them take these, and breaks a filling off."""
-    perhaps, filling = perhaps_restarted(situation.verdicts.pending), fillings_by(findings, situation.topology, suffix)
+    perhaps, filling = perhaps_restarted(context.verdicts.pending), fillings_by(findings, context.topology, suffix)
     droppers = sorted(name for name, server in model.servers.items() if server.drops)
     unapplied = {lack for lack in dropped if not _drops_origin(model, lack) and _who_answered(model, lack)}
     found = _unapplied_said(model, unapplied)
@@ -246,20 +252,21 @@ def dropped_said(
     return found
 
 
-def _drops_origin(model: Model, lack: Lack) -> bool:
+def _drops_origin(model: Model, lack: MissingAt) -> bool:
     return model.lots[lack.lot].origin in model.servers[lack.server].drops
 
 
-def _who_answered(model: Model, lack: Lack) -> list[str]:
+def _who_answered(model: Model, lack: MissingAt) -> list[str]:
     return sorted(name for name, server in model.servers.items() if model.lots[lack.lot].last in server.unapplied)
 
 
-def _unapplied_said(model: Model, unapplied: Collection[Lack]) -> list[str]:
+def _unapplied_said(model: Model, unapplied: Collection[MissingAt]) -> list[str]:
     waiting: dict[int, list[str]] = {}
     for lack in sorted(unapplied):
         waiting.setdefault(lack.lot, []).append(lack.server)
     return [
-        f"1 change does not arrive at {', '.join(names)}: {', '.join(_who_answered(model, Lack(names[0], number)))} answered it "
+        f"1 change does not arrive at {', '.join(names)}: "
+        f"{', '.join(_who_answered(model, MissingAt(names[0], number)))} answered it "
         f"with success and did not apply it, and what to do is a person's decision: see {ANSWERED_NOT_APPLIED}"
         for number, names in waiting.items()
     ]

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from workbench.model import counted
 from workbench.repair.event_orders import made_worse
-from workbench.repair.plan_types import Course, Draft, Need, View
+from workbench.repair.plan_types import EvaluatedRepair, Need, ProposedRepair, View
 from workbench.rules.repair_model import Achieved, Model, achieved
 
 
-def outcome_of(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model | None, Course]:
+def outcome_of(view: View, need: Need, draft: ProposedRepair) -> tuple[Achieved | None, Model | None, EvaluatedRepair]:
     """The way tried on the model: what it achieves, the model afterwards, and both as a course of the plan."""
-    plain = Course(need.name, draft.way, draft.says, False, draft.refused)
+    plain = EvaluatedRepair(need.name, draft.way, draft.says, False, draft.refused)
     course = replace(plain, load=draft.load, downtime=draft.downtime, costs=draft.costs, unasked=draft.unasked)
     effects = [effect for step in draft.steps for effect in step.effects]
     if not effects:

@@ -36,7 +36,7 @@ from workbench.repair.plan_progress import (
     REFUSED,
     RESUMED,
     STOPPED,
-    Standing,
+    PlanProgress,
     advanced,
     as_rows,
     by_whom,
@@ -165,7 +165,7 @@ def apply(
         return _Run(plan, site, book, so_far, brakes, accept_progress, patience, told, again or _resume(folder)).go()
 
 
-def give_up(plan: Plan | str, folder: Path, *, dead_owner: str | None = None, journal: str = JOURNAL) -> Standing:
+def give_up(plan: Plan | str, folder: Path, *, dead_owner: str | None = None, journal: str = JOURNAL) -> PlanProgress:
     """Write down that the rest of a half-done plan will not be done; returns how far it is done."""
     plan = id_of(plan)
     with owned(folder, dead_owner) as taken_over_from:
@@ -180,7 +180,7 @@ def _resume(folder: Path) -> str:
     return f"workbench resume {shlex.quote(str(folder))}"
 
 
-def check_turn(so_far: Standing, resume: bool, folder: Path) -> None:
+def check_turn(so_far: PlanProgress, resume: bool, folder: Path) -> None:
     """Raise Problem if a plan that stands so is not to be begun, or resumed, now."""
     where = f"plan {so_far.plan}"
     if so_far.state not in (NOT_BEGUN, HALF_DONE):
@@ -242,7 +242,7 @@ class _Run:
     plan: Plan
     site: Site
     book: Journal
-    so_far: Standing
+    so_far: PlanProgress
     brakes: _Brakes
     accept_progress: bool
     patience: float

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.dropped_changes import dropped_rows
 from workbench.diagnosis.entry_diagnosis import changes_shown, now_at, states_of
 from workbench.diagnosis.left_in_logs import left_in_log
@@ -28,7 +28,7 @@ from workbench.repair.plan_types import ROLLED_BACK, Plan, Step, Vectors
 from workbench.repair.stream_models import model_of_streams
 from workbench.repair.tier_models import model_of_tiers
 from workbench.rules.pull_model import PullModel
-from workbench.rules.repair_model import Lack, Link, LogModel, Lot, Model, Server, maxima
+from workbench.rules.repair_model import ChangeGroup, Link, LogModel, MissingAt, Model, Server, maxima
 from workbench.rules.send_session import SEND, SortedLog
 from workbench.rules.vectors import last, newer
 from workbench.rules.verdicts import PERHAPS_NO_EFFECT, TOTAL
@@ -41,7 +41,7 @@ Codes = Iterable[tuple[str, str | None, str | None]]
 
 
 def model_of(
-    situation: Situation,
+    context: DetectorContext,
     suffix: str | None,
     codes: Codes,
     waiting: Collection[str] = (),
@@ -51,30 +51,30 @@ def model_of(
 
     unapplied  server -> positions of changes that it answers with success and does not apply
     """
-    if situation.verdicts.streams is not None:
-        return model_of_streams(situation.verdicts.streams)
-    if situation.verdicts.tiers is not None:
-        return model_of_tiers(situation.verdicts.tiers, situation.verdicts.pending)
-    if situation.topology.pulling:
-        return _FromEntries(situation, suffix).model()
-    return _FromLogs(situation, suffix, set(codes), waiting, unapplied).model()
+    if context.verdicts.streams is not None:
+        return model_of_streams(context.verdicts.streams)
+    if context.verdicts.tiers is not None:
+        return model_of_tiers(context.verdicts.tiers, context.verdicts.pending)
+    if context.topology.pulling:
+        return _FromEntries(context, suffix).model()
+    return _FromLogs(context, suffix, set(codes), waiting, unapplied).model()
 
 
 class _Filling:
     """What both ways share: who replicates, and a lot for each change that some server misses."""
 
-    def __init__(self, situation: Situation, suffix: str | None) -> None:
-        self.situation, self.suffix, self.system = situation, suffix, situation.topology.system
-        self.replicas = [one for one in situation.topology.replicas if one.suffix == suffix and one.claims]
+    def __init__(self, context: DetectorContext, suffix: str | None) -> None:
+        self.context, self.suffix, self.system = context, suffix, context.topology.system
+        self.replicas = [one for one in context.topology.replicas if one.suffix == suffix and one.claims]
         self.names = {one.server for one in self.replicas}
-        self.lots: list[Lot] = []
+        self.lots: list[ChangeGroup] = []
         self.holders: list[set[str]] = []
-        self._unknown = {name: doubted_on(situation, name, suffix) for name in self.names}
+        self._unknown = {name: doubted_on(context, name, suffix) for name in self.names}
 
     def missed(self) -> None:
         """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
         rows: dict[tuple[str, Any, Any], list[Row]] = {}
-        for row in [*self.situation.verdicts.missing, *self._perhaps_lacking()]:
+        for row in [*self.context.verdicts.missing, *self._perhaps_lacking()]:
             if row["suffix"] == self.suffix and row["server"] in self.names:
                 position = self.system.typed(row["position"]) or ""
                 rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
@@ -86,7 +86,7 @@ class _Filling:
                 lacking |= self._not_judged(missed["origin"], position)
             target = (missed["target"] or "").lower() or None
             does = {"creates": missed["operation"] == "add", "renames": missed["operation"] == "modrdn"}
-            self.lots.append(Lot(missed["origin"], position, position, 1, target, **does))
+            self.lots.append(ChangeGroup(missed["origin"], position, position, 1, target, **does))
             place = self.system.halves(position)
             self.holders.append(
                 {
@@ -106,7 +106,7 @@ class _Filling:
 
     def _perhaps_lacking(self) -> Iterator[Row]:
         """Changes that the log of a server lacks and that may do nothing there: whoever has them may lose them to its data."""
-        for row in self.situation.verdicts.unknown:
+        for row in self.context.verdicts.unknown:
             if row["why"] in PERHAPS_NO_EFFECT:
                 yield {**row, "position": row["from"], "operation": None, "target": None, "held_by": [row["server"]]}
 
@@ -128,7 +128,7 @@ class _Filling:
 
     def kept(self, one: Replica, origin: str, first: Pair, end: Pair) -> bool:
         """True if a server has all these changes of an origin that was cleaned away from its vector."""
-        kept = self.situation.verdicts.kept.get((one.server, self.suffix, origin), ())
+        kept = self.context.verdicts.kept.get((one.server, self.suffix, origin), ())
         return any(low <= first and end <= high for low, high in kept)
 
     def top(self, one: Replica, origin: str) -> str:
@@ -147,17 +147,17 @@ class _Filling:
 class _FromLogs(_Filling):
     def __init__(
         self,
-        situation: Situation,
+        context: DetectorContext,
         suffix: str | None,
         codes: set[Any],
         waiting: Collection[str],
         unapplied: Mapping[str, frozenset[str]],
     ) -> None:
-        super().__init__(situation, suffix)
+        super().__init__(context, suffix)
         self.codes, self.waiting, self.unapplied = codes, waiting, unapplied
         logs = {one.server: one.log for one in self.replicas if one.log}
-        self.logs = {server: situation.case.log(log) for server, log in logs.items()}
-        self.known = next(reversed(situation.verdicts.known.get(suffix, ())), None)
+        self.logs = {server: context.case.log(log) for server, log in logs.items()}
+        self.known = next(reversed(context.verdicts.known.get(suffix, ())), None)
         self._read_up_to: dict[str, str] = {}
 
     def model(self) -> Model:
@@ -166,7 +166,7 @@ class _FromLogs(_Filling):
         self._read_up_to = self._busy()
         self._waited_for()
         self._left_in_logs()
-        supplying = self.situation.topology.supplying
+        supplying = self.context.topology.supplying
         made = FreshPositions(self.system, self.replicas)
         rules = next(iter(supplying.rule_sets.values()))
         servers = {one.server: self._server(one, made.origin_of) for one in self.replicas}
@@ -179,7 +179,7 @@ class _FromLogs(_Filling):
             rules=rules,
             losing=supplying.losing,
             refuses=supplying.refuses,
-            more=bool(self.situation.not_collected(self.suffix)),
+            more=bool(self.context.not_collected(self.suffix)),
         )
 
     # --- lots
@@ -189,7 +189,7 @@ class _FromLogs(_Filling):
         made = self.system.moment(position)
         if made is None or self.system.origin_of(position) != one.origin:
             return False
-        resets = self.situation.verdicts.resets.get((one.server, one.suffix), [])
+        resets = self.context.verdicts.resets.get((one.server, one.suffix), [])
         filled = any(reset.kind == TOTAL and made <= reset.ended for reset in resets)
         stored = self.logs.get(one.server)
         return filled and not (stored is not None and stored.holds(position))
@@ -201,7 +201,7 @@ class _FromLogs(_Filling):
         single: dict[str, set[Pair]] = {}
         for lot in self.lots:
             single.setdefault(lot.origin, set()).add(self._place(lot.first))
-        for suffix, position in self.situation.verdicts.unsure:
+        for suffix, position in self.context.verdicts.unsure:
             if suffix == self.suffix and (key := self.system.typed(position)):
                 single.setdefault(self.system.origin_of(key), set()).add(self._place(key))
         for origin in self.known.names:
@@ -219,10 +219,10 @@ class _FromLogs(_Filling):
         typed = self.system.typed
         for name in sorted(self.names):
             rows: dict[str, list[str]] = {}
-            for row in left_in_log(self.situation.verdicts, name, self.suffix):
+            for row in left_in_log(self.context.verdicts, name, self.suffix):
                 rows.setdefault(row["origin"], []).append(typed(row["position"]) or "")
             for origin, positions in rows.items():
-                self.lots.append(Lot(origin, positions[0], positions[-1], len(positions)))
+                self.lots.append(ChangeGroup(origin, positions[0], positions[-1], len(positions)))
                 self.holders.append({name})
 
     def _edges(self, origin: str) -> Iterator[Pair]:
@@ -237,7 +237,7 @@ class _FromLogs(_Filling):
         for hi, lo in self._waits_from(origin).values():
             yield hi, lo - 1
         for one in self.replicas:
-            for (hi, lo), high in self.situation.verdicts.kept.get((one.server, self.suffix, origin), ()):
+            for (hi, lo), high in self.context.verdicts.kept.get((one.server, self.suffix, origin), ()):
                 yield from ((hi, lo - 1), high)
         for position in set().union(*self.unapplied.values()):
             if self.system.origin_of(position) == origin:  # a lot of its own
@@ -262,7 +262,7 @@ class _FromLogs(_Filling):
             _, _, end = self.known.tally(origin, Span(span.low, (end[0], end[1] - 1)))
             assert end is not None, "not all of the stretch have a lot of their own"
         begin, upto = (self.system.order_key(origin, *one) for one in (first, end))
-        self.lots.append(Lot(origin, begin, upto, count))
+        self.lots.append(ChangeGroup(origin, begin, upto, count))
         tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
         lost = {one.server for one in self.replicas if self.thrown_away(one, upto) and self._behind_mark(one, begin)}
         before = {server for server, low in self._waits_from(origin).items() if span.high < low}
@@ -273,14 +273,12 @@ class _FromLogs(_Filling):
 
     def _behind_mark(self, one: Replica, position: str) -> bool:
         """True for an own change behind what came with the data of a server, by its log that was made anew then."""
-        mark = self.situation.verdicts.marks.get((one.server, one.suffix), {}).get(one.origin or "")
+        mark = self.context.verdicts.marks.get((one.server, one.suffix), {}).get(one.origin or "")
         return mark is not None and position > mark
 
     def _waits_from(self, origin: str) -> dict[str, Pair]:
         """The servers that drop an origin which they cleaned, and what they wait for first: of before that they lack nothing."""
-        rows = (
-            row for row in self.situation.verdicts.pending if (row["suffix"], row["origin"]) == (self.suffix, origin)
-        )
+        rows = (row for row in self.context.verdicts.pending if (row["suffix"], row["origin"]) == (self.suffix, origin))
         return {row["server"]: self._place(self.system.typed(row["first"])) for row in rows if row.get("dropped_since")}
 
     def _forgot(self, origin: str) -> set[str]:
@@ -288,7 +286,7 @@ class _FromLogs(_Filling):
 
         Where the list of what waits was cut, nobody is taken for one.
         """
-        found = self.situation.verdicts
+        found = self.context.verdicts
         if "pending" in found.cut():
             return set()
         waits = {one["server"] for one in found.pending if (one["suffix"], one["origin"]) == (self.suffix, origin)}
@@ -304,7 +302,7 @@ class _FromLogs(_Filling):
 
         Of an origin of which older changes are in no log either, nobody can tell one from the other.
         """
-        found = self.situation.verdicts
+        found = self.context.verdicts
         waiting = [row for row in found.pending if row["suffix"] == self.suffix]
         doubted = {row["origin"] for row in waiting if (row["gone"] and not row.get("unread_log")) or row.get("lost")}
         busy = {row["origin"] for row in waiting if row["available"] < row["count"] or self._sent_later(row)} - doubted
@@ -340,7 +338,7 @@ class _FromLogs(_Filling):
         if origin not in self._read_up_to or not self.has_seen(replica, origin, position):
             return False
         logged = replica.log.facts.get("by_origin", {}) if replica.log else {}
-        marks = self.situation.verdicts.marks.get((replica.server, replica.suffix), {})
+        marks = self.context.verdicts.marks.get((replica.server, replica.suffix), {})
         return position > max(logged.get(origin, {}).get("max") or "", marks.get(origin) or "")
 
     # --- servers and links
@@ -356,8 +354,8 @@ class _FromLogs(_Filling):
         for origin in self._read_up_to.keys() & seen.keys():
             if seen[origin].min:
                 seen[origin] = replace(seen[origin], max=self.top(replica, origin))
-        seen = without_unsent(self.situation, replica, seen)
-        drops = frozenset(dropped_rows(self.situation.verdicts.pending, replica.server, replica.suffix))
+        seen = without_unsent(self.context, replica, seen)
+        drops = frozenset(dropped_rows(self.context.verdicts.pending, replica.server, replica.suffix))
         return Server(
             replica.server,
             replica.origin,
@@ -366,7 +364,7 @@ class _FromLogs(_Filling):
             log,
             holds,
             drops=drops,
-            forgets=drops.union(self.situation.verdicts.remembers.get((replica.server, replica.suffix), ())),
+            forgets=drops.union(self.context.verdicts.remembers.get((replica.server, replica.suffix), ())),
             unapplied=self.unapplied.get(replica.server, frozenset()),
         )
 
@@ -393,11 +391,9 @@ class _FromLogs(_Filling):
                 yield position
 
     def _links(self, servers: Mapping[str, Server]) -> Iterator[Link]:
-        pairs = {
-            (row["supplier"], row["consumer"]): row for row in self.situation.pairs if row["suffix"] == self.suffix
-        }
+        pairs = {(row["supplier"], row["consumer"]): row for row in self.context.pairs if row["suffix"] == self.suffix}
         back = {server for code, server, _ in self.codes if code == ROLLED_BACK} | self._went_back()
-        for link in self.situation.topology.links:
+        for link in self.context.topology.links:
             if link.suffix != self.suffix or link.supplier not in servers:
                 continue
             if link.consumer is None or link.consumer not in servers:
@@ -413,7 +409,7 @@ class _FromLogs(_Filling):
 
     def _went_back(self) -> set[str]:
         """The servers that claimed more in the snapshot before: their suppliers may take them for up to date."""
-        earlier = self.situation.earlier
+        earlier = self.context.earlier
         if earlier is None:
             return set()
         before = {one.server: one.seen() for one in earlier.replicas if one.suffix == self.suffix and one.claims}
@@ -430,14 +426,14 @@ class _FromEntries(_Filling):
 
     def model(self) -> PullModel:
         """Lots first, then the servers; where no link is known, everybody may pull from everybody, as the pairs do."""
-        shown, case = self.situation.topology, self.situation.case
+        shown, case = self.context.topology, self.context.case
         assert shown.pulling is not None
         told = {one.generation for one in self.replicas if one.generation}
         if len(told) == 1:  # who does not say of which domain it is, is not of another one by that
             self.replicas = [replace(one, generation=min(told)) for one in self.replicas]
         generations = {replica.server: replica.generation for replica in self.replicas}
         self.within = generations if len({*generations.values()}) > 1 else {}
-        fates = self.situation.verdicts.fates.get(self.suffix, ())
+        fates = self.context.verdicts.fates.get(self.suffix, ())
         shown_by = self._differing(fates)
         if self.within:
             self._alike(fates)
@@ -450,17 +446,17 @@ class _FromEntries(_Filling):
         return PullModel(
             self.lots,
             servers,
-            links_between(shown, self.situation.pairs, self.suffix, self.names),
+            links_between(shown, self.context.pairs, self.suffix, self.names),
             made.origin_of,
             made,
             pulling=shown.pulling,
             now={one.server: now_at(case, shown, one) for one in self.replicas},
             time_of=lambda position: self.system.halves(position)[0],
             order_key=lambda origin, time: self.system.order_key(origin, time, 0),
-            doubted=frozenset(Lack(name, number) for number, fate in enumerate(fates) for name in fate.doubted),
-            needless={Lack(name, number) for number, fate in enumerate(fates) for name in fate.needless},
+            doubted=frozenset(MissingAt(name, number) for number, fate in enumerate(fates) for name in fate.doubted),
+            needless={MissingAt(name, number) for number, fate in enumerate(fates) for name in fate.needless},
             shows={name: {n for n, names in enumerate(shown_by) if name in names} for name in self.names},
-            more=bool(self.situation.not_collected(self.suffix)),
+            more=bool(self.context.not_collected(self.suffix)),
         )
 
     def _differing(self, fates: Sequence[Fate]) -> list[set[str]]:
@@ -469,7 +465,7 @@ class _FromEntries(_Filling):
         Of several generations no entries are compared with each other: whoever is filled with those of another one throws all
         of its own away.
         """
-        names = {(row["entry"], row["attribute"]): row["target"] for row in self.situation.verdicts.missing}
+        names = {(row["entry"], row["attribute"]): row["target"] for row in self.context.verdicts.missing}
         shown_by = []
         for fate, lot in zip(fates, lots_of(fates, self.system.order_key), strict=True):
             target = (names.get(fate.change) or "").lower() if fate.change else ""
@@ -483,7 +479,7 @@ class _FromEntries(_Filling):
 
     def _alike(self, fates: Sequence[Fate]) -> None:
         """Lots of what all servers of a generation show: whoever is filled with the data of another one throws that away."""
-        shown, case = self.situation.topology, self.situation.case
+        shown, case = self.context.topology, self.context.case
         for generation in dict.fromkeys(self.within.values()):
             mine = [one for one in self.replicas if one.generation == generation]
             files = [(one.server, file) for one in mine if (file := states_of(case, shown, one))]
@@ -494,7 +490,7 @@ class _FromEntries(_Filling):
                 for origin, (count, *times) in sorted(changes_shown(case, file).items()):
                     if count > unlike[origin]:
                         first, end = (self.system.order_key(origin, time, 0) for time in times)
-                        self.lots.append(Lot(origin, first, end, count - unlike[origin], within=generation))
+                        self.lots.append(ChangeGroup(origin, first, end, count - unlike[origin], within=generation))
                         seen = {one.server for one in mine if self._top(one, origin) >= times[-1]}
                         self.holders.append(seen.union(server for server, _ in files))
 
@@ -503,9 +499,9 @@ class _FromEntries(_Filling):
         position = last(one.seen(), origin)
         if position:
             return self._time(position)
-        shown = self.situation.topology
+        shown = self.context.topology
         assert shown.pulling is not None
-        return max(-1, now_at(self.situation.case, shown, one) - shown.pulling.remember - 1)
+        return max(-1, now_at(self.context.case, shown, one) - shown.pulling.remember - 1)
 
     def _time(self, position: str) -> int:
         return self.system.halves(position)[0]

@@ -12,7 +12,7 @@ from workbench.journal import Record, records_of
 from workbench.model import counted
 from workbench.repair.plan_progress import BEGINS, JOURNAL
 from workbench.repair.plan_text import file_of, words_of
-from workbench.repair.plan_types import ALL, Course, Plan, Step, loss_told
+from workbench.repair.plan_types import ALL, EvaluatedRepair, Plan, Step, loss_told
 from workbench.safety import printable
 
 _LINES = 40
@@ -24,7 +24,7 @@ _ROWS = 8
 
 def page_of(plan: Plan) -> dict[str, Any]:
     """The whole plan: how the servers stand and will stand, the ways compared, the steps."""
-    needs: dict[str, list[Course]] = {}
+    needs: dict[str, list[EvaluatedRepair]] = {}
     for course in plan.courses:
         needs.setdefault(course.need, []).append(course)
     return {
@@ -53,7 +53,7 @@ def _states(plan: Plan) -> Iterable[dict[str, Any]]:
         }
 
 
-def _course(course: Course) -> dict[str, Any]:
+def _course(course: EvaluatedRepair) -> dict[str, Any]:
     loses = [loss_told(row) for row in course.loses[:_ROWS]]
     also = [
         f"not to be used meanwhile: {course.downtime}" if course.downtime else "",

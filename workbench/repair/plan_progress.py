@@ -35,7 +35,7 @@ NOT_BEGUN, HALF_DONE = "not begun", "half done"
 
 
 @dataclass
-class Standing:
+class PlanProgress:
     """How far a plan is done.
 
     state      NOT_BEGUN, HALF_DONE, FINISHED or GIVEN_UP
@@ -65,7 +65,7 @@ class Standing:
         }[self.state]
 
 
-def state_of(folder: Path, plan: Plan | str, journal: str = JOURNAL) -> Standing:
+def state_of(folder: Path, plan: Plan | str, journal: str = JOURNAL) -> PlanProgress:
     """How far the plan, or that of the id, is done. Reads only; raises Problem if the journal is damaged."""
     return standing(records_of(folder / journal, BEGINS), id_of(plan), folder / journal)
 
@@ -80,11 +80,11 @@ def id_of(plan: Plan | str) -> str:
     return plan if isinstance(plan, str) else plan.id
 
 
-def standing(records: Iterable[Record], plan: str, where: Path) -> Standing:
+def standing(records: Iterable[Record], plan: str, where: Path) -> PlanProgress:
     """The same, of records that were read from `where`."""
-    told = {plan: Standing(plan)}
+    told = {plan: PlanProgress(plan)}
     for record in records:
-        before = told.get(record["plan"]) or Standing(record["plan"])
+        before = told.get(record["plan"]) or PlanProgress(record["plan"])
         try:
             told[before.plan] = advanced(before, record)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -95,11 +95,11 @@ def standing(records: Iterable[Record], plan: str, where: Path) -> Standing:
     return wanted
 
 
-def advanced(one: Standing, record: Record) -> Standing:
+def advanced(one: PlanProgress, record: Record) -> PlanProgress:
     """How far the plan is after one more record of it; the standing before is used up."""
     match record["what"]:
         case "begun":
-            return Standing(one.plan, HALF_DONE, int(record["steps"]))
+            return PlanProgress(one.plan, HALF_DONE, int(record["steps"]))
         case "intent":
             one.memos[record["step"]] = dict(record["memo"])
         case "applying":
@@ -109,7 +109,7 @@ def advanced(one: Standing, record: Record) -> Standing:
             for rows in record["vectors"]:
                 one.vectors.setdefault(rows["suffix"], {}).update(rows["servers"])
         case "refused":
-            return Standing(one.plan)
+            return PlanProgress(one.plan)
         case "finished":
             one.state = FINISHED
         case "given_up":

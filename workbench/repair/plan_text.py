@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from workbench.repair.plan_types import SENT, Course, Plan, Step, loss_told
+from workbench.repair.plan_types import SENT, EvaluatedRepair, Plan, Step, loss_told
 from workbench.safety import as_file_name, printable
 from workbench.text_table import aligned, one_cell
 
@@ -85,7 +85,7 @@ def _courses(plan: Plan) -> Iterator[str]:
             yield f"     chosen: {one_cell(course.why)}"
 
 
-def _effect(course: Course) -> str:
+def _effect(course: EvaluatedRepair) -> str:
     told = [f"restores {course.restored:,}"]
     if course.lost:
         told.append(f"loses {course.lost:,}, of which {course.saved:,} are saved to a file first")

@@ -19,8 +19,8 @@ from workbench.rules.assumptions import ASSUMPTIONS, SOURCE_NAMED
 from workbench.safety import printable
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
-    from workbench.rules.repair_model import Lack, Model
+    from workbench.diagnosis.detector_context import DetectorContext
+    from workbench.rules.repair_model import MissingAt, Model
 
 SCHEMA = 2
 NAME = "plan.json"
@@ -91,7 +91,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Course:
+class EvaluatedRepair:
     """One way to mend a need, as it came out on the model.
 
     need       what it is to mend: a code and the server or origin concerned
@@ -151,7 +151,7 @@ class Plan:
     snapshot: str
     made_at: str
     servers: tuple[Mapping[str, Any], ...]
-    courses: tuple[Course, ...]
+    courses: tuple[EvaluatedRepair, ...]
     steps: tuple[Step, ...]
     promise: tuple[Mapping[str, Any], ...]
     before: tuple[Mapping[str, Any], ...]
@@ -211,7 +211,7 @@ def read_plan(path: Path) -> Plan:
         raise Problem("this is no plan of this version", where, "make it again: `workbench plan CASE`")
     try:
         about = {one.name: found[one.name] for one in fields(Plan)}
-        about["courses"] = tuple(Course(**{**one, "loses": tuple(one["loses"])}) for one in about["courses"])
+        about["courses"] = tuple(EvaluatedRepair(**{**one, "loses": tuple(one["loses"])}) for one in about["courses"])
         about["checks"] = _frozen(about["checks"])
         about["steps"] = tuple(_step(one) for one in about["steps"])
         whole: dict[str, Any] = {
@@ -256,7 +256,7 @@ class Need:
     server: str | None = None
     origin: str | None = None
     link: str | None = None
-    lacks: frozenset[Lack] = frozenset()
+    lacks: frozenset[MissingAt] = frozenset()
 
     @property
     def name(self) -> str:
@@ -288,7 +288,7 @@ def is_found(need: Need, findings: Iterable[Finding]) -> bool:
 
 
 @dataclass(frozen=True)
-class Draft:
+class ProposedRepair:
     """A way to mend a need, before it was tried.
 
     refused  why it must not be gone, whatever it would achieve
@@ -309,7 +309,7 @@ class Draft:
 class View:
     """What a repair may look at: all that was found, and the model as it is when the need's turn comes."""
 
-    situation: Situation
+    context: DetectorContext
     findings: Sequence[Finding]
     suffix: str | None
     model: Model
@@ -349,7 +349,7 @@ class Repairs:
     checked: str
     stuck: Sequence[str] = ()
     waiting: frozenset[str] = frozenset()
-    healed: Callable[[View, Need], frozenset[Lack]] = lambda view, need: frozenset()
+    healed: Callable[[View, Need], frozenset[MissingAt]] = lambda view, need: frozenset()
     also: Callable[[View, Model], Iterable[Need]] = lambda view, model: ()
     first: Callable[[View, Need], bool] = lambda view, need: False
     mends: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -357,9 +357,9 @@ class Repairs:
     late: Callable[[View, Need], bool] = lambda view, need: False
     preamble: str = ""
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
-    weighed: Callable[[View, Need, Draft], Draft] = lambda view, need, draft: draft
+    weighed: Callable[[View, Need, ProposedRepair], ProposedRepair] = lambda view, need, draft: draft
 
-    def drafts(self, view: View, need: Need, asked: Collection[str] = ()) -> Iterator[Draft]:
+    def drafts(self, view: View, need: Need, asked: Collection[str] = ()) -> Iterator[ProposedRepair]:
         """All ways in which the need could be mended, the gentlest first; `asked`: those that a person asked for by name."""
         for repair in self.ladder:
             for proposed in repair.propose(view, need):
@@ -374,5 +374,5 @@ class Repairs:
 class Repair(Protocol):
     """One repair: a class in the folder of its system."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """The ways in which it could mend the need; none if it is not meant for such."""

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workbench.case.case import Case
-from workbench.diagnosis.case_diagnosis import case_at, situation_of
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.case_diagnosis import case_at, context_of
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.diagnosis_text import how_it_arrives
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.diagnosis.left_in_logs import left_in_log
@@ -58,10 +58,10 @@ from workbench.repair.plan_types import (
     MISSED,
     PENDING,
     ROLLED_BACK,
-    Course,
-    Draft,
+    EvaluatedRepair,
     Need,
     Plan,
+    ProposedRepair,
     Repairs,
     Step,
     View,
@@ -79,7 +79,7 @@ from workbench.repair.unmended_findings import (
     unmarked,
     why_left,
 )
-from workbench.rules.repair_model import Achieved, Lack, LogModel, Model, achieved
+from workbench.rules.repair_model import Achieved, LogModel, MissingAt, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
 from workbench.safety import printable
 
@@ -120,11 +120,11 @@ def models_of(case: Case, as_of: str | None = None) -> Mapping[str | None, Model
 
 
 def _begun(case: Case, ways: Sequence[str], made_at: datetime | None) -> _Planned:
-    situation, findings = situation_of(case)
-    system = situation.topology.system
+    context, findings = context_of(case)
+    system = context.topology.system
     if system.repairs is None:
         raise Problem(f"no repairs are known for {system.title}", case.name, "the findings say what to do by hand")
-    return _Planned(situation, findings, system.repairs(), ways, made_at or datetime.now(UTC))
+    return _Planned(context, findings, system.repairs(), ways, made_at or datetime.now(UTC))
 
 
 class _Planned:
@@ -132,21 +132,19 @@ class _Planned:
 
     def __init__(
         self,
-        situation: Situation,
+        context: DetectorContext,
         findings: Sequence[Finding],
         repairs: Repairs,
         ways: Sequence[str],
         made_at: datetime,
     ) -> None:
-        self.situation, self.findings, self.repairs, self.ways = situation, findings, repairs, ways
+        self.context, self.findings, self.repairs, self.ways = context, findings, repairs, ways
         self.made_at = made_at
-        self.system: System = situation.topology.system
+        self.system: System = context.topology.system
         self.proposed: set[str] = set()
-        self.replicas = [
-            one for one in situation.topology.replicas if one.claims or (self.system.streaming and one.log)
-        ]
+        self.replicas = [one for one in context.topology.replicas if one.claims or (self.system.streaming and one.log)]
         self.suffixes = list(dict.fromkeys(one.suffix for one in self.replicas))
-        self.courses: list[Course] = []
+        self.courses: list[EvaluatedRepair] = []
         self.steps: list[Step] = []
         self.promise: list[dict[str, Any]] = []
         self.before: list[dict[str, Any]] = []
@@ -159,31 +157,31 @@ class _Planned:
         self.chosen: list[tuple[Need, str]] = []
         self.told: list[Need] = []
         self.restored: set[tuple[str, str]] = set()
-        self.passed_over: frozenset[Lack] = frozenset()
-        self.behind: frozenset[Lack] = frozenset()
-        self.dropped: frozenset[Lack] = frozenset()
+        self.passed_over: frozenset[MissingAt] = frozenset()
+        self.behind: frozenset[MissingAt] = frozenset()
+        self.dropped: frozenset[MissingAt] = frozenset()
         self.dropped_origins: set[tuple[str | None, str]] = set()
-        self.unjudged: frozenset[Lack] = frozenset()
+        self.unjudged: frozenset[MissingAt] = frozenset()
         self.done: dict[str | None, Model] = {}
 
     def check(self, only: Sequence[str]) -> None:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
-        known = {one.code for one in self.findings} | {one.server for one in self.situation.topology.replicas}
+        known = {one.code for one in self.findings} | {one.server for one in self.context.topology.replicas}
         known |= {one.origin for one in self.findings if one.origin}
         for name in only:
             if name not in known:
                 raise Problem(
                     f"nothing was found of {printable(name)}",
-                    self.situation.topology.snapshot,
+                    self.context.topology.snapshot,
                     f"there are {', '.join(sorted(known))}",
                 )
 
     def mend(self, suffix: str | None, only: Sequence[str]) -> None:
         """Plan for one suffix."""
-        if undecided := choices(self.situation, self.findings, suffix):
+        if undecided := choices(self.context, self.findings, suffix):
             self.open += undecided
             self.unmended += 1
-            self._say(links_to_mend(self.situation.topology, self.findings, suffix))
+            self._say(links_to_mend(self.context.topology, self.findings, suffix))
             return
         view = self.view_of(suffix)
         model = view.model
@@ -201,7 +199,7 @@ class _Planned:
         self.done[suffix] = view.model
         filled = filled_by(self.steps[begun:])
         self.open = [said for said in self.open if said not in {note for name, note in coming if name in filled}]
-        self._say(links_to_mend(self.situation.topology, self.findings, suffix, filled))
+        self._say(links_to_mend(self.context.topology, self.findings, suffix, filled))
         for need in (x for x in self._needs(view) if x.code != SUPPLIER_NOT_COLLECTED):
             self.told.append(need)
             if _bare(need) in passed:
@@ -209,16 +207,16 @@ class _Planned:
                 self.open.append(f"{self._called(need)}: {why_left(need, view.model, self.courses, self.findings)}")
             elif not need.wanted(only):
                 self.open.append(f"{self._called(need)}: not planned for, as you asked")
-        blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.blind]
+        blind = [x.name for x in self.context.topology.links if x.suffix == suffix and x.blind]
         if blind and any(_bare(need) in passed for need in self._needs(view)):
             self.open.append(
                 f"the consumers of {', '.join(blind)} are unknown: write the consumer of each into case.yaml, and plan again"
             )
-        self.open += alone_said(self.situation.topology, suffix)
-        cut = self.situation.verdicts.cut()
+        self.open += alone_said(self.context.topology, suffix)
+        cut = self.context.verdicts.cut()
         if "missing" in cut:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
-        if unknown := sum(one["suffix"] == suffix for one in self.situation.verdicts.unknown):
+        if unknown := sum(one["suffix"] == suffix for one in self.context.verdicts.unknown):
             self.open.append(
                 f"{counted(unknown, 'stretch', 'stretches')} of changes cannot be judged, and this plan does nothing about that"
             )
@@ -226,19 +224,19 @@ class _Planned:
     def _left(self) -> tuple[str, ...]:
         """The findings that stay, a line each."""
         before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
-        unlike = all_unlike(self.situation, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
+        unlike = all_unlike(self.context, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
-        own = of_their_own(self.situation, before)
+        own = of_their_own(self.context, before)
         taken = Taken(*found, before, after, self.repairs.mends, unlike, own, self.done, self.repairs.cured)
-        left = not_mended(self.findings, self.situation.topology, taken, unmarked(self.situation, self.findings))
-        return (*left, *to_be_made_again(self.situation, self.steps))
+        left = not_mended(self.findings, self.context.topology, taken, unmarked(self.context, self.findings))
+        return (*left, *to_be_made_again(self.context, self.steps))
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
         """All steps together, on the model as the case shows it: what they promise, and what is there afterwards.
 
         Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
         """
-        failing = stopped_links(self.situation.topology, self.findings, suffix)
+        failing = stopped_links(self.context.topology, self.findings, suffix)
         running = model.copy()
         running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
         if not effects:
@@ -269,7 +267,7 @@ class _Planned:
 
         Nor does it know of changes that are behind all vectors and in no log: nothing brings these, whatever the plan does.
         """
-        found = self.situation.verdicts
+        found = self.context.verdicts
         if found.streams is not None:
             self.beside |= as_counted(found, rows)
         self.counted |= tiers_as_counted(found, rows)
@@ -287,19 +285,19 @@ class _Planned:
 
     def _stuck(self, about: tuple[str, str | None]) -> list[Mapping[str, Any]]:
         """What a server waits for and no collected server would send or pass on."""
-        mine = (one for one in self.situation.verdicts.pending if (one["server"], one["suffix"]) == about)
+        mine = (one for one in self.context.verdicts.pending if (one["server"], one["suffix"]) == about)
         return [row for row in mine if how_it_arrives(row) != "waiting"]
 
-    def _unjudged(self, model: Model, suffix: str | None) -> frozenset[Lack]:
+    def _unjudged(self, model: Model, suffix: str | None) -> frozenset[MissingAt]:
         """What the model takes for lacking and the diagnosis does not: it is counted neither now nor afterwards."""
-        found = self.situation.verdicts
+        found = self.context.verdicts
         if not found.known or found.cut():
             return frozenset()
         told = {(one["server"], self.system.typed(one["position"])) for one in found.missing if one["suffix"] == suffix}
         waits = {(one["server"], one["origin"]) for one in found.pending if one["suffix"] == suffix}
         missing = {x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told}
         missing |= {x for x in model.pending() if (x.server, model.lots[x.lot].origin) not in waits}
-        missing |= newer_than_logs(self.situation, model, suffix)
+        missing |= newer_than_logs(self.context, model, suffix)
         empty = told_of(EMPTY, self.findings, suffix)  # the diagnosis goes by what such a server claimed before
         return frozenset(x for x in missing if x.server not in empty)
 
@@ -307,7 +305,7 @@ class _Planned:
         """Say what needs no repair because links that run will bring it, and to which server."""
         later = model.copy()
         later.settle()
-        running, failing = model.copy(), stopped_links(self.situation.topology, self.findings, suffix)
+        running, failing = model.copy(), stopped_links(self.context.topology, self.findings, suffix)
         running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
         running.settle()
         if lost := later.gone() - model.gone():
@@ -315,16 +313,16 @@ class _Planned:
             self.open.append(
                 f"servers that take all data anew without being told to throw away {count}: save them first"
             )
-        whole = bool(self.situation.verdicts.known) and not self.situation.verdicts.cut()
+        whole = bool(self.context.verdicts.known) and not self.context.verdicts.cut()
         waits = {row["server"]: row["pending"] for row in self.before if row["suffix"] == suffix}
         for name in waits if whole else ():
             waits[name] -= sum(row["count"] for row in self._stuck((name, suffix)))
-        found = arriving(self.situation, model, running, suffix, waits)
-        coming = [(name, said) for name, count in found for said in arrival_notes(self.situation, count, name, suffix)]
+        found = arriving(self.context, model, running, suffix, waits)
+        coming = [(name, said) for name, count in found for said in arrival_notes(self.context, count, name, suffix)]
         self.open += [said for _, said in coming]
         self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
         self.dropped = dropped_of(model)
-        self.open += dropped_said(self.situation, self.findings, suffix, model, self.dropped)
+        self.open += dropped_said(self.context, self.findings, suffix, model, self.dropped)
         self.unmended += bool(self.dropped)
         self.dropped_origins |= {(suffix, model.lots[lack.lot].origin) for lack in self.dropped}
         return coming
@@ -333,7 +331,7 @@ class _Planned:
         self.unmended += sum(one.number for one in obstacles)
         self.open += [one.says for one in obstacles]
 
-    def _passed_over(self, model: Model) -> frozenset[Lack]:
+    def _passed_over(self, model: Model) -> frozenset[MissingAt]:
         """What servers wait for and no log holds any more, so that the next session would go past it: nothing is missing yet.
 
         Whether anything is lost by it, only the entries tell, and no export can show now what a later change overwrites.
@@ -366,16 +364,16 @@ class _Planned:
     def view_of(self, suffix: str | None) -> View:
         """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
         unapplied = unapplied_of(self.findings, suffix, self.system)
-        model = model_of(self.situation, suffix, _codes(self.findings, suffix), self.repairs.waiting, unapplied)
+        model = model_of(self.context, suffix, _codes(self.findings, suffix), self.repairs.waiting, unapplied)
         for name in told_of(OFF, self.findings, suffix) & model.servers.keys():
             model.servers[name].up = False
         for name in told_of(EMPTY, self.findings, suffix) & model.servers.keys():
             others = [server.holds for other, server in model.servers.items() if other != name]
-            left = left_in_log(self.situation.verdicts, name, suffix)
+            left = left_in_log(self.context.verdicts, name, suffix)
             kept = model.servers[name].holds.difference(*others) if left else set[int]()
             model.servers[name] = replace(model.servers[name], empty=True, vector={}, holds=kept)
-        model.failing = stopped_links(self.situation.topology, self.findings, suffix)
-        view = View(self.situation, self.findings, suffix, model, self.made_at)
+        model.failing = stopped_links(self.context.topology, self.findings, suffix)
+        view = View(self.context, self.findings, suffix, model, self.made_at)
         for need in self._needs(view):
             healed = self.repairs.healed(view, need) if need.hidden else frozenset()
             for lack in healed:
@@ -397,7 +395,7 @@ class _Planned:
         empty = {name for name, server in now.servers.items() if getattr(server, "empty", False)}
         filled = {name for code in WITHOUT_DATA for name in told_of(code, view.findings, view.suffix)}
         shared = {one.origin for one in view.about("DUPLICATE_ORIGIN") if one.root}  # its positions prove nothing
-        found: dict[tuple[str, bool], set[Lack]] = {}
+        found: dict[tuple[str, bool], set[MissingAt]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
             for lack in (x for x in lacks if x.server not in filled and now.lots[x.lot].origin not in shared):
                 if lack in self.unjudged or lack in self.dropped or (hidden and lack in self.passed_over):
@@ -413,13 +411,13 @@ class _Planned:
             code = None if hidden else stuck.get(server)
             code = code or self._code(view, now, server, hidden, mine)
             waits = {now.lots[lack.lot].origin for lack in mine}
-            if code != PENDING or not on_their_way(self.situation, now, server, view.suffix, waits):
+            if code != PENDING or not on_their_way(self.context, now, server, view.suffix, waits):
                 needs.append(Need(code, view.suffix, server, lacks=frozenset(mine)))
         for one in view.about(DEAD, SUPPLIER_NOT_COLLECTED):
             # Where servers forget such an origin by themselves, the finding says so, and asks for nothing.
             if one.severity != "info" and any(one.origin in server.vector for server in now.servers.values()):
                 needs.append(Need(one.code, view.suffix, origin=one.origin))
-        links = {(x.supplier, x.name, x.suffix): x for x in view.situation.topology.links}
+        links = {(x.supplier, x.name, x.suffix): x for x in view.context.topology.links}
         for one in view.about(DISABLED):
             link = links.get((one.server or "", one.link or "", view.suffix))
             off = link and any(
@@ -427,7 +425,7 @@ class _Planned:
             )
             # About a cleaned origin that came back a person decides; and who has no data at the moment sends nothing.
             not_now = {x.server for x in view.about(CLEANED_ORIGIN_BACK)} | filled | empty
-            off = off and not keeps_none(view.situation, one.server or "", view.suffix)
+            off = off and not keeps_none(view.context, one.server or "", view.suffix)
             if link and off and one.server not in not_now and not any(need.server == link.consumer for need in needs):
                 needs.append(Need(DISABLED, view.suffix, link.consumer, link=one.link))
         served = {need.server for need in needs}
@@ -463,19 +461,19 @@ class _Planned:
 
         return sorted(needs, key=turn)
 
-    def _code(self, view: View, model: Model, server: str, hidden: bool, lacks: Iterable[Lack]) -> str:
+    def _code(self, view: View, model: Model, server: str, hidden: bool, lacks: Iterable[MissingAt]) -> str:
         if hidden and not self.system.tiering:  # there what is lacking is the end of a log
             own = model.servers[server].origin
             # What entries alone lack was not lost by going back in time.
             by_entries = {
                 row["position"]
-                for row in view.situation.verdicts.missing
+                for row in view.context.verdicts.missing
                 if row.get("rule") == ENTRIES_LACK and row["server"] == server
             }
             lots = [model.lots[one.lot] for one in lacks]
             back = any(lot.origin == own and lot.last not in by_entries for lot in lots)
             return conflict_code(model, lacks) or (HIDDEN if back else MISSED)
-        links = view.situation.topology.links
+        links = view.context.topology.links
         feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
         found = (one for one in view.findings if one.suffix in (None, view.suffix) and not one.overruled_by)
         told = {
@@ -487,7 +485,7 @@ class _Planned:
 
     def _mended(self, view: View, need: Need, asked: Sequence[str]) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
-        tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
+        tried: list[tuple[ProposedRepair, Achieved | None, Model | None, EvaluatedRepair]] = []
         for draft in self.repairs.drafts(view, need, asked):
             self.proposed.add(draft.way)
             result, after, course = outcome_of(view, need, draft)
@@ -531,7 +529,7 @@ class _Planned:
         self._add(draft.steps)
         return after
 
-    def _restores(self, model: Model, need: Need, result: Achieved | None, course: Course) -> int:
+    def _restores(self, model: Model, need: Need, result: Achieved | None, course: EvaluatedRepair) -> int:
         """How much a way restores of what the need is about. In tiers others may get more by a copy of a node, which no need of
         this one asks for: each of them has its own.
         """
@@ -560,11 +558,11 @@ class _Planned:
 
     def plan(self, case: Case) -> Plan:
         """All of it."""
-        servers = servers_told(self.situation, self.findings, self.replicas)
+        servers = servers_told(self.context, self.findings, self.replicas)
         return Plan(
             case.name,
             self.system.name,
-            self.situation.topology.snapshot,
+            self.context.topology.snapshot,
             f"{self.made_at:%Y-%m-%dT%H:%M:%SZ}",
             tuple(servers),
             tuple(self.courses),
@@ -577,7 +575,7 @@ class _Planned:
             tuple(self.repairs.checks(servers)) if self.steps else (),
             self.repairs.ending,
             self._left(),
-            tuple(sorted({row["server"] for row in self.situation.all_not_collected})),
+            tuple(sorted({row["server"] for row in self.context.all_not_collected})),
         )
 
 

@@ -30,7 +30,7 @@ REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name
 
 
 @dataclass(frozen=True)
-class Reach:
+class ServerAccess:
     """Servers, and how they are reached; each field is the option of a command of the same name.
 
     instances                  instances of this machine, `INSTANCE` or `NAME=INSTANCE`
@@ -122,8 +122,8 @@ class Reach:
             ("--bind-dn", self.bind_dn),
             ("--password-file", self.password_file),
             ("--ca", self.ca_file),
-            ("--timeout", self.timeout if self.timeout != Reach.timeout else None),
-            ("--patience", self.patience if self.patience != Reach.patience else None),
+            ("--timeout", self.timeout if self.timeout != ServerAccess.timeout else None),
+            ("--patience", self.patience if self.patience != ServerAccess.patience else None),
             ("--replication-password-file", self.replication_password_file if verb != "verify" else None),
         ):
             words += [option, str(value)] * bool(value)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from workbench.diagnosis.stream_diagnosis import Streams
 from workbench.diagnosis.verdict_rows import Verdicts
-from workbench.rules.repair_model import Lack, Link, Lot, Model, Server
+from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server
 from workbench.rules.stream_model import StreamModel
 
 CONFLICT = "TXN_CONFLICT"
@@ -81,7 +81,7 @@ def add_beside(row: dict[str, Any], beside: Mapping[str, Beside], done: Model) -
         row["pending"] = more.behind_gap + (0 if arrives else more.held)
 
 
-def conflict_code(model: Model, lacks: Iterable[Lack]) -> str:
+def conflict_code(model: Model, lacks: Iterable[MissingAt]) -> str:
     """The code of the need of a server that lacks nothing but what it holds with another content; empty: it lacks more."""
     unlike = model.unlike if isinstance(model, StreamModel) else frozenset()
     return CONFLICT if {(lack.server, lack.lot) for lack in lacks} <= unlike else ""
@@ -119,7 +119,7 @@ def model_of_streams(streams: Streams) -> StreamModel:
             unlike.add((copy, origin, position))
             apart.append((copy, origin, position))
     sources = {origin: streams.source_of(origin) for origin in streams.origins}
-    lots = [Lot(origin, position, position) for origin, position in made]
+    lots = [ChangeGroup(origin, position, position) for origin, position in made]
     servers = {
         one.server: Server(
             one.server,
@@ -152,7 +152,7 @@ def model_of_streams(streams: Streams) -> StreamModel:
         alone[copy, origin, position] = max(count, alone.get((copy, origin, position), 0))
     for (copy, origin, position), count in alone.items():
         servers[copy].holds.add(len(lots))
-        lots.append(Lot(origin, position, position, count, within=f"{ONLY_ON} {copy}"))
+        lots.append(ChangeGroup(origin, position, position, count, within=f"{ONLY_ON} {copy}"))
         places.append(-1)
     links = [
         Link(told.source, told.server, not told.stopped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from workbench.diagnosis.contents import Difference
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.rules.contents import LIVE
 from workbench.rules.repair_model import Model
 
@@ -31,7 +31,7 @@ def mended(
     return not model.written_again(server).isdisjoint({(one.entry, one.attribute.lower()), (one.entry, "")})
 
 
-def of_its_own(situation: Situation, suffix: str | None, server: str) -> int:
+def of_its_own(context: DetectorContext, suffix: str | None, server: str) -> int:
     """How many entries have values on a server that others do not show, where nothing tells that a change is lacking there.
 
     A filling throws these away, and they may be right: who edits data past replication leaves no other trace.
@@ -39,7 +39,7 @@ def of_its_own(situation: Situation, suffix: str | None, server: str) -> int:
     return len(
         {
             one.entry
-            for contents in situation.verdicts.contents
+            for contents in context.verdicts.contents
             if contents.suffix == suffix
             for one in contents.unexplained()
             if one.position is None and not one.spelt and _shows_more(one, server)
@@ -47,12 +47,12 @@ def of_its_own(situation: Situation, suffix: str | None, server: str) -> int:
     )
 
 
-def on_it_alone(situation: Situation, suffix: str | None, server: str) -> int:
+def on_it_alone(context: DetectorContext, suffix: str | None, server: str) -> int:
     """How many entries only this server has, where nothing tells that they were deleted elsewhere."""
     return len(
         {
             one.entry
-            for contents in situation.verdicts.contents
+            for contents in context.verdicts.contents
             if contents.suffix == suffix and server in contents.exports
             for one in contents.unexplained()
             if one.position is None and not one.attribute
@@ -61,18 +61,20 @@ def on_it_alone(situation: Situation, suffix: str | None, server: str) -> int:
     )
 
 
-def of_their_own(situation: Situation, servers: Iterable[tuple[str, str | None]]) -> dict[tuple[str, str | None], int]:
+def of_their_own(
+    context: DetectorContext, servers: Iterable[tuple[str, str | None]]
+) -> dict[tuple[str, str | None], int]:
     """The same of some servers, each with a suffix."""
-    return {(server, suffix): of_its_own(situation, suffix, server) for server, suffix in servers}
+    return {(server, suffix): of_its_own(context, suffix, server) for server, suffix in servers}
 
 
 def still_unlike(
-    situation: Situation, suffix: str | None, model: Model | None, restored: Collection[tuple[str, str]]
+    context: DetectorContext, suffix: str | None, model: Model | None, restored: Collection[tuple[str, str]]
 ) -> dict[str, tuple[int, int]]:
     """Server -> how many of its entries still differ from those of others on the model, and how many do now."""
     now: dict[str, set[str]] = {}
     left: dict[str, set[str]] = {}
-    for contents in situation.verdicts.contents:
+    for contents in context.verdicts.contents:
         for one in contents.unexplained() if contents.suffix == suffix else ():
             for server in one.servers if one.others and not one.spelt else ():
                 now.setdefault(server, set()).add(one.entry)
@@ -82,13 +84,13 @@ def still_unlike(
 
 
 def all_unlike(
-    situation: Situation, models: Mapping[str | None, Model | None], restored: Collection[tuple[str, str]]
+    context: DetectorContext, models: Mapping[str | None, Model | None], restored: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str | None], tuple[int, int]]:
     """The same of all suffixes: (server, suffix) -> how many entries differ in the end, and now."""
     return {
         (server, suffix): counts
         for suffix, model in models.items()
-        for server, counts in still_unlike(situation, suffix, model, restored).items()
+        for server, counts in still_unlike(context, suffix, model, restored).items()
     }
 
 

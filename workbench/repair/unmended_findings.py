@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.diagnosis.failing_links import LINK_DISABLED, LINK_FAILING
 from workbench.diagnosis.left_in_logs import gone_with_the_data
@@ -19,7 +19,17 @@ from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.model import Finding, counted, ends, listed
 from workbench.repair.choices import DECIDED_BY_A_PERSON
 from workbench.repair.cut_off_suppliers import cut_off
-from workbench.repair.plan_types import DEAD, HIDDEN, IF_BEHIND, MISSED, PENDING, ROLLED_BACK, Course, Need, Step
+from workbench.repair.plan_types import (
+    DEAD,
+    HIDDEN,
+    IF_BEHIND,
+    MISSED,
+    PENDING,
+    ROLLED_BACK,
+    EvaluatedRepair,
+    Need,
+    Step,
+)
 from workbench.repair.unlike_entries import ENTRIES_DIFFER
 from workbench.rules.link_failures import REFUSED
 from workbench.rules.repair_model import Model
@@ -92,7 +102,7 @@ def not_mended(
     ]
 
 
-def why_left(need: Need, model: Model, courses: Sequence[Course], findings: Iterable[Finding]) -> str:
+def why_left(need: Need, model: Model, courses: Sequence[EvaluatedRepair], findings: Iterable[Finding]) -> str:
     """Why a need is left for which ways were looked for; where there was none to try, what its findings say to do."""
     if ask := next((one.unasked for one in courses if one.need == need.name and one.unasked), ""):
         return ask
@@ -126,10 +136,10 @@ def alone_said(shown: Topology, suffix: str | None) -> list[str]:
     ]
 
 
-def unmarked(situation: Situation, findings: Iterable[Finding]) -> set[tuple[str, str | None]]:
+def unmarked(context: DetectorContext, findings: Iterable[Finding]) -> set[tuple[str, str | None]]:
     """The servers, each with a suffix, whose entries were collected and show no mark of conflict."""
     marked = {(one.server, one.suffix) for one in findings if one.code == CONFLICT_ENTRIES}
-    shown = {(server, contents.suffix) for contents in situation.verdicts.contents for server in contents.exports}
+    shown = {(server, contents.suffix) for contents in context.verdicts.contents for server in contents.exports}
     return {(server, suffix) for server, suffix in shown if not marked & {(server, suffix), (server, None)}}
 
 
@@ -150,10 +160,10 @@ def _marks_gone(one: Finding, taken: Taken, without: Collection[tuple[str, str |
     return one.server in clean
 
 
-def to_be_made_again(situation: Situation, steps: Iterable[Step]) -> list[str]:
+def to_be_made_again(context: DetectorContext, steps: Iterable[Step]) -> list[str]:
     """What was lost with the data of servers that the steps fill: to fill them brings none of it."""
     filled = {(step.server, step.suffix) for step in steps for effect in step.effects if effect["do"] == "initialise"}
-    lost = {key: gone_with_the_data(situation, *key) for key in sorted(filled, key=str)}
+    lost = {key: gone_with_the_data(context, *key) for key in sorted(filled, key=str)}
     return [
         f"{server} lost {counted(len(gone))} of its own, {ends(gone[0], gone[-1])}, that no other collected server has: to "
         f"fill it brings none of them; make them again, if still right (its access log names operation and entry)"

@@ -87,7 +87,7 @@ class Held:
         return {position for values in shown for position in values.values() if position}
 
 
-class Lack(NamedTuple):
+class MissingEffect(NamedTuple):
     """A change whose effect the entry of a server should show and does not. `attribute`: empty where it is the whole entry."""
 
     server: str
@@ -109,7 +109,7 @@ class Unlike(NamedTuple):
 class Compared:
     """What the servers' states of one entry come to. `spelt`: what is equal but for its spelling, and made by one change."""
 
-    lacks: tuple[Lack, ...]
+    lacks: tuple[MissingEffect, ...]
     unlike: tuple[Unlike, ...]
     spelt: tuple[Unlike, ...] = ()
 
@@ -158,7 +158,7 @@ def compared(
     live = sorted(server for server, one in held.items() if one.status == LIVE)
     if not live:
         return Compared((), ())
-    lacks: set[Lack] = set()
+    lacks: set[MissingEffect] = set()
     unlike: set[Unlike] = set()
     spelt: set[Unlike] = set()
     _whole(held, live, expected, forgotten, change_of, conflict, lacks, unlike)
@@ -169,7 +169,7 @@ def compared(
         marked = [server for server in mine if held[server].has(conflict)] if plain_name(attribute) == classes else []
         for alike in (marked, [server for server in mine if server not in marked]):
             if len(alike) > 1:
-                found: set[Lack] = set()
+                found: set[MissingEffect] = set()
                 _values(held, alike, attribute, expected, forgotten, found, unlike, spelt, change_of)
                 # The classes of an entry in conflict depend on what came first to a server, and bear the positions of the mark.
                 lacks |= {lack for lack in found if alike is not marked or change_of(lack.position) not in of_marks}
@@ -185,7 +185,7 @@ def _whole(
     forgotten: Callable[[str, str], bool],
     change_of: ChangeOf,
     conflict: str,
-    lacks: set[Lack],
+    lacks: set[MissingEffect],
     unlike: set[Unlike],
 ) -> None:
     """Servers on which the entry is not there, although others have it; and those that have it although it was deleted."""
@@ -195,7 +195,7 @@ def _whole(
             if one.deleted is None or held[server].revived:
                 continue
             if expected(server, one.deleted):
-                lacks.add(Lack(server, one.deleted, ""))
+                lacks.add(MissingEffect(server, one.deleted, ""))
     # A client deleted it there while the server did not replicate what it was told: no position tells of that.
     alone = sorted(server for server, one in deleted.items() if one.deleted is None)
     if alone and len(alone) == len(deleted) and not any(held[server].revived for server in live):
@@ -214,7 +214,7 @@ def _whole(
         if not covered or (few and forgotten(server, covered[0])):
             unlike.add(Unlike(tuple(absent) if not few else tuple(sorted(held)), ""))
         else:
-            lacks.update(Lack(server, position, "") for position in covered)
+            lacks.update(MissingEffect(server, position, "") for position in covered)
 
 
 def _values(
@@ -223,7 +223,7 @@ def _values(
     attribute: str,
     expected: Expected,
     forgotten: Callable[[str, str], bool],
-    lacks: set[Lack],
+    lacks: set[MissingEffect],
     unlike: set[Unlike],
     spelt: set[Unlike],
     change_of: ChangeOf,
@@ -232,7 +232,7 @@ def _values(
     if len(set(shown.values())) < 2:
         return
     votes = Counter(shown.values())
-    found: dict[Lack, set[str]] = {}
+    found: dict[MissingEffect, set[str]] = {}
     open_: set[str] = set()
     moving = otherwise = False
     for server, witness, value in _not_there(shown):
@@ -252,7 +252,7 @@ def _values(
         gone = _removed(one, attribute, value)
         if gone and (position is None or gone > position):
             if expected(witness, gone):
-                found.setdefault(Lack(witness, gone, attribute), set()).add(server)
+                found.setdefault(MissingEffect(witness, gone, attribute), set()).add(server)
             else:
                 moving = True
         elif position is None:
@@ -268,7 +268,7 @@ def _values(
             moving |= any(not expected(witness, mark) for mark in later)
             open_ |= {server, witness}
         else:
-            found.setdefault(Lack(server, position, attribute), set()).add(witness)
+            found.setdefault(MissingEffect(server, position, attribute), set()).add(witness)
     sure = {lack for lack, witnesses in found.items() if _surely(lack, witnesses, found, shown, votes, forgotten)}
     lacks |= sure
     told = {lack.server for lack in sure}
@@ -316,15 +316,15 @@ def _removed(one: Held, attribute: str, value: str) -> str | None:
 
 
 def _surely(
-    lack: Lack,
+    lack: MissingEffect,
     witnesses: set[str],
-    found: Mapping[Lack, set[str]],
+    found: Mapping[MissingEffect, set[str]],
     shown: Mapping[str, frozenset[str]],
     votes: Mapping[frozenset[str], int],
     forgotten: Callable[[str, str], bool],
 ) -> bool:
     """False where the other side may as well be the one that lost something, and more servers are not against this one."""
-    mutual = any(Lack(witness, lack.position, lack.attribute) in found for witness in witnesses)
+    mutual = any(MissingEffect(witness, lack.position, lack.attribute) in found for witness in witnesses)
     against, alike = max(votes[shown[witness]] for witness in witnesses), votes[shown[lack.server]]
     if mutual:
         return against > alike

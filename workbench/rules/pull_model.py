@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from uuid import NAMESPACE_OID, uuid5
 
 from workbench.rules.entries import MAY_TURN_DOWN, Answer, Peer, Pulling
-from workbench.rules.repair_model import Lack, Link, Lot, Model, Server, initialise
+from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server, initialise
 from workbench.rules.vectors import Span
 
 
-def replaced_by(lot: Lot) -> frozenset[int]:
+def replaced_by(lot: ChangeGroup) -> frozenset[int]:
     """The lots of which no entry shows anything any more where this one has come."""
     return lot.mends - lot.yields_to
 
@@ -41,12 +41,12 @@ class PullModel(Model):
     now: dict[str, int]
     time_of: Callable[[str], int]
     order_key: Callable[[str, int], str]
-    doubted: frozenset[Lack] = frozenset()
+    doubted: frozenset[MissingAt] = frozenset()
     shared: frozenset[str] = frozenset()
     shows: dict[str, set[int]] = field(default_factory=dict)
     refusing: dict[str, int] = field(default_factory=dict)
-    unsure: set[Lack] = field(default_factory=set)
-    needless: set[Lack] = field(default_factory=set)
+    unsure: set[MissingAt] = field(default_factory=set)
+    needless: set[MissingAt] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,7 +57,7 @@ class PullModel(Model):
         used = Counter(server.origin for server in self.servers.values() if server.origin is not None)
         self.shared |= {origin for origin, count in used.items() if count > 1}
 
-    def _lacks(self) -> Iterator[Lack]:
+    def _lacks(self) -> Iterator[MissingAt]:
         shown = self._shown()  # what something later replaced everywhere, no server lacks
         for lack in super()._lacks():
             needless = lack in self.needless and self.shows[lack.server].isdisjoint(self.lots[lack.lot].mends)
@@ -73,7 +73,7 @@ class PullModel(Model):
         twin.refusing, twin.unsure, twin.needless = dict(self.refusing), set(self.unsure), set(self.needless)
         return twin
 
-    def kept(self) -> set[Lack]:
+    def kept(self) -> set[MissingAt]:
         """What a server may have refused is not counted, nor what something later replaced everywhere."""
         shown = self._shown()
         return {lack for lack in self.held() - self.unsure if lack.lot in shown}
@@ -124,7 +124,7 @@ class PullModel(Model):
         self.refusing.pop(server.name, None)
         for some in (self.unsure, self.needless):
             some -= {lack for lack in some if lack.server == server.name}
-            some |= {Lack(server.name, lack.lot) for lack in some if lack.server == source.name}
+            some |= {MissingAt(server.name, lack.lot) for lack in some if lack.server == source.name}
         cut = self._peer(source).now - self.pulling.remember
         server.vector = {of: span for of, span in server.vector.items() if span.max and self.time_of(span.max) >= cut}
         if server.origin is not None:
@@ -158,7 +158,9 @@ class PullModel(Model):
                 if self.lots[number].origin == origin and after < self.time_of(self.lots[number].last) <= upto
             ]
             self.unsure |= {
-                Lack(consumer.name, number) for number in came if refuses or Lack(supplier.name, number) in self.unsure
+                MissingAt(consumer.name, number)
+                for number in came
+                if refuses or MissingAt(supplier.name, number) in self.unsure
             }
             self.takes(consumer, came)
         return True

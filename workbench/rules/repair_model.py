@@ -2,8 +2,8 @@
 
 It holds the changes about which something is wrong, and lets the rest be: a change that every server has stays with all of
 them whatever is repaired - but for an initialisation, which gives a server what its source has. Neighbouring changes of one
-origin that the same servers hold are one `Lot`. Sessions are played by the same machine and rule set as everywhere else, over
-logs that know the records on which a session can begin or end.
+origin that the same servers hold are one `ChangeGroup`. Sessions are played by the same machine and rule set as everywhere
+else, over logs that know the records on which a session can begin or end.
 
 What a repair does is a list of effects (`EFFECTS`); after each one everything that runs is let run until nothing moves.
 `LogModel` is of servers that send from a log; that of servers which compare vectors and send entries is in `rules.pulled`.
@@ -23,7 +23,7 @@ Maxima = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
-class Lot:
+class ChangeGroup:
     """Changes of one origin that share their fate: the first, the last, how many.
 
     entry     what a single change is about
@@ -94,7 +94,7 @@ class Link:
     automatic: bool = False
 
 
-class Lack(NamedTuple):
+class MissingAt(NamedTuple):
     """A lot that a server does not hold."""
 
     server: str
@@ -114,7 +114,7 @@ class Model:
     failing   (supplier, consumer) of links that run only once somebody mends them: what comes over the others, comes before
     """
 
-    lots: list[Lot]
+    lots: list[ChangeGroup]
     servers: dict[str, Server]
     links: list[Link]
     origin_of: Callable[[str], str]
@@ -135,7 +135,7 @@ class Model:
         for lot in lots:
             self._add(lot)
 
-    def _add(self, lot: Lot) -> None:
+    def _add(self, lot: ChangeGroup) -> None:
         self._ending.setdefault(lot.last, []).append(len(self.lots))
         if lot.entry is not None and lot.creates:
             self._created.setdefault(lot.entry, []).append(len(self.lots))
@@ -161,27 +161,27 @@ class Model:
     # --- what is wrong
 
     def written_again(self, server: str) -> set[tuple[str, str]]:
-        """The values that a repair wrote once more and the server has got (`Lot.again`)."""
+        """The values that a repair wrote once more and the server has got (`ChangeGroup.again`)."""
         got = self.servers[server].holds.intersection(range(len(self.given), len(self.lots)))
         return set[tuple[str, str]]().union(*(self.lots[number].again for number in got))
 
-    def missing(self) -> set[Lack]:
+    def missing(self) -> set[MissingAt]:
         """What a server does not hold and its vector covers, or what belongs to a cleaned origin: nobody will send it."""
         return {lack for lack in self._lacks() if self._hidden(lack)}
 
-    def pending(self) -> set[Lack]:
+    def pending(self) -> set[MissingAt]:
         """What a server does not hold, and may still be sent."""
         return {lack for lack in self._lacks() if not self._hidden(lack)}
 
-    def held(self) -> set[Lack]:
+    def held(self) -> set[MissingAt]:
         """The lots of every server, as if each were a lack."""
-        return {Lack(name, number) for name, server in self.servers.items() for number in server.holds}
+        return {MissingAt(name, number) for name, server in self.servers.items() for number in server.holds}
 
-    def kept(self) -> set[Lack]:
+    def kept(self) -> set[MissingAt]:
         """Those of them that each server has for certain."""
         return self.held()
 
-    def changes(self, some: Iterable[Lack]) -> int:
+    def changes(self, some: Iterable[MissingAt]) -> int:
         """How many changes these are."""
         return sum(self.lots[one.lot].changes for one in some)
 
@@ -193,13 +193,13 @@ class Model:
         """The lots that no server holds any more, or that were saved since because none holds that can give them."""
         return self.gone()
 
-    def _lacks(self) -> Iterator[Lack]:
+    def _lacks(self) -> Iterator[MissingAt]:
         for name, server in self.servers.items():
             for number in range(len(self.lots)):
                 if number not in server.holds and self.lots[number].within in (None, server.generation):
-                    yield Lack(name, number)
+                    yield MissingAt(name, number)
 
-    def _hidden(self, lack: Lack) -> bool:
+    def _hidden(self, lack: MissingAt) -> bool:
         lot = self.lots[lack.lot]
         return lot.origin in self.dead or covers(self.servers[lack.server].vector, lot.origin, lot.last)
 
@@ -248,7 +248,7 @@ class Model:
         position = self.fresh(at.origin, self.made)
         values = frozenset((of, name) for of, name in again)
         brings = frozenset(number for lot in mends for number in (lot, *self.lots[lot].mends))
-        self._add(Lot(at.origin, position, position, 1, entry, creates, brings, again=values))
+        self._add(ChangeGroup(at.origin, position, position, 1, entry, creates, brings, again=values))
         self._take(at, position, [len(self.lots) - 1])
 
     def filled(self, source: Server, server: Server) -> None:
@@ -281,7 +281,7 @@ class Model:
             server.log.add(position)
         self.takes(server, taken)
 
-    def _refused(self, server: Server, lot: Lot) -> bool:
+    def _refused(self, server: Server, lot: ChangeGroup) -> bool:
         return lot.entry is not None and not lot.creates and self._absent(server, lot.entry)
 
     def _absent(self, server: Server, entry: str) -> bool:
@@ -506,11 +506,11 @@ class Achieved:
     cut        servers that get the changes of a supplier now, and would not once another server was filled
     """
 
-    restored: frozenset[Lack]
-    lost: frozenset[Lack]
-    unsaid: frozenset[Lack]
-    left: frozenset[Lack]
-    pending: frozenset[Lack]
+    restored: frozenset[MissingAt]
+    lost: frozenset[MissingAt]
+    unsaid: frozenset[MissingAt]
+    left: frozenset[MissingAt]
+    pending: frozenset[MissingAt]
     cut: frozenset[str] = frozenset()
 
 

@@ -139,7 +139,7 @@ class Start:
     reasons: Sequence[Reason] = ()
 
 
-class Talk(Protocol):
+class SendSession(Protocol):
     """One session under one rule set: what it remembers from the first decision to the end of the last buffer."""
 
     start: Start
@@ -171,7 +171,7 @@ class Rules(Protocol):
     def says(self) -> Mapping[str, str]:
         """Rule -> the sentence for people."""
 
-    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> Talk:
+    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> SendSession:
         """Begin a session: the consumer has just said what it holds."""
 
 
@@ -289,7 +289,7 @@ def replay(
 
 
 def play(
-    talk: Talk,
+    talk: SendSession,
     log: Readable,
     supplier: Vector,
     per_load: int = 1 << 62,
@@ -493,7 +493,7 @@ class Design:
         "cases_2_3": "the supplier's vector has changed: compute the start again",
     }
 
-    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> Talk:
+    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> SendSession:
         """Begin a session."""
         return _DesignTalk(log, supplier, consumer, consumer_origin if self.own == "ignore" else None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from workbench.rules.repair_model import Lack, Link, Model, Server
+from workbench.rules.repair_model import Link, MissingAt, Model, Server
 
 
 @dataclass(kw_only=True)
@@ -47,17 +47,17 @@ class StreamModel(Model):
             found[origin] = max(self.places[number], found.get(origin, -1))
         return found
 
-    def missing(self) -> set[Lack]:
+    def missing(self) -> set[MissingAt]:
         """What a server lacks and is past."""
         return self._split()[0]
 
-    def pending(self) -> set[Lack]:
+    def pending(self) -> set[MissingAt]:
         """What a server lacks and may still be sent."""
         return self._split()[1]
 
-    def _split(self) -> tuple[set[Lack], set[Lack]]:
+    def _split(self) -> tuple[set[MissingAt], set[MissingAt]]:
         reached = {name: self.reached(server) for name, server in self.servers.items()}
-        passed, to_come = set[Lack](), set[Lack]()
+        passed, to_come = set[MissingAt](), set[MissingAt]()
         for lack in self._lacks():
             here = reached[lack.server].get(self.lots[lack.lot].origin, -1)
             gone = self.places[lack.lot] < here or (lack.server, lack.lot) in self.missed

@@ -97,7 +97,7 @@ class Entry(NamedTuple):
         return self.outcome not in NOT_HERE_YET and not self.cut
 
 
-class Lack(NamedTuple):
+class MissingTransaction(NamedTuple):
     """A transaction that the copy lacks; `outcome` is what the copy has of it, None: nothing."""
 
     position: str
@@ -123,8 +123,8 @@ class Difference:
     """
 
     last: str | None
-    inside: list[Lack] = field(default_factory=list)
-    behind: list[Lack] = field(default_factory=list)
+    inside: list[MissingTransaction] = field(default_factory=list)
+    behind: list[MissingTransaction] = field(default_factory=list)
     unknown: list[tuple[str, int, str]] = field(default_factory=list)
     undecided: dict[str, str] = field(default_factory=dict)
     errant: list[str] = field(default_factory=list)
@@ -244,7 +244,7 @@ def _judge(one: Entry, there: Entry | None, both: Shared, lost: Sequence[int], f
     elif one.outcome == COMMITTED and (there is None or there.outcome != COMMITTED):
         later = there is not None and max(lost, default=ANYWHERE) > there.place
         verdict = judged(one.place, there.outcome if there else None, both, bool(lost), later)
-        lack = Lack(one.position, one.place, there.outcome if there else None)
+        lack = MissingTransaction(one.position, one.place, there.outcome if there else None)
         if verdict == "inside":
             found.inside.append(lack)
         elif verdict == "behind":

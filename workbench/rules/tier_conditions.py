@@ -51,7 +51,7 @@ GONE = frozenset({FROZEN, GHOST})
 
 
 @dataclass(frozen=True)
-class Known:
+class NodeFacts:
     """What is known of a node that is not of the source cluster.
 
     state     as the registry has it; None: it has no row
@@ -85,7 +85,7 @@ class Known:
     cut_back: bool = False
 
 
-def condition(one: Known) -> str:
+def condition(one: NodeFacts) -> str:
     """The one word for what a node is doing."""
     silent = one.age is not None and one.age >= one.stale
     if one.state == "Inactive" and not one.pulls and not one.answered and (silent or one.age is None):

@@ -16,7 +16,7 @@ from typing import Any
 from workbench.rules.candidates import Call, hosts_asked_for
 from workbench.rules.log_retention import LogHold, log_holder
 from workbench.rules.registration import register
-from workbench.rules.repair_model import Lack, Link, Lot, Model, Server
+from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server
 from workbench.rules.tier_rules import Rules
 from workbench.rules.tiers import CIRCLE, Lsn, Node, Pull, Registry, Tree, tree
 from workbench.rules.vectors import Span
@@ -253,7 +253,7 @@ class TierModel(Model):
             and any(lot.origin == source and number not in server.holds for number, lot in enumerate(self.lots))
         )
 
-    def _lacks(self) -> Iterator[Lack]:
+    def _lacks(self) -> Iterator[MissingAt]:
         """What a node that is there lacks of the log of its source: one that is gone needs nothing until it is back.
 
         Of one whose position nobody knows nobody can say what it lacks.
@@ -262,9 +262,9 @@ class TierModel(Model):
             known = server.up and self.source_of[name] in server.vector
             for number, lot in enumerate(self.lots if known else ()):
                 if lot.origin == self.source_of[name] and number not in server.holds:
-                    yield Lack(name, number)
+                    yield MissingAt(name, number)
 
-    def missing(self) -> set[Lack]:
+    def missing(self) -> set[MissingAt]:
         """What a node lacks and nobody can bring any more, who could before."""
         helped = self._helped() | self.lost
         return {lack for lack in self._lacks() if lack.server not in helped}
@@ -272,7 +272,7 @@ class TierModel(Model):
     def _helped(self) -> set[str]:
         return {name for source in set(self.source_of.values()) for name in self.going_on(source)}
 
-    def pending(self) -> set[Lack]:
+    def pending(self) -> set[MissingAt]:
         """All else that a node lacks."""
         return set(self._lacks()) - self.missing()
 
@@ -491,7 +491,7 @@ def tier_model(
             source_of[name], condition[name] = source, node["condition"]
             if last:
                 lasts.setdefault(source, {})[name] = last
-    lots: list[Lot] = []
+    lots: list[ChangeGroup] = []
     links = []
     for source, ends in lasts.items():
         # What a node has behind the end of its source is nothing that the others lack: another history, or read later.
@@ -510,7 +510,7 @@ def tier_model(
             # Where nobody knows who follows whom, a place of a node is no change of the source: two may wait for the same.
             least = 0 if before in behind and place in behind else 1
             changes = max(behind.get(before, 1) - behind.get(place, 0), least)
-            lots.append(Lot(source, order_key(source, *place), order_key(source, *place), changes))
+            lots.append(ChangeGroup(source, order_key(source, *place), order_key(source, *place), changes))
         # The furthest node of the source that is there brings the others of its cluster up to date.
         roots = sorted(
             (name for name in ends if name.partition("@")[0] == source),

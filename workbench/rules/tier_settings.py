@@ -13,7 +13,7 @@ NodeSettings = Mapping[str, Mapping[str, list[str | None]]]
 
 
 @dataclass(frozen=True)
-class Told:
+class Settings:
     """What the settings of a fleet mean; of what no node tells, the defaults of the program.
 
     rules         how the registry answers
@@ -51,4 +51,4 @@ class Tiering:
     """
 
     form: Form
-    told: Callable[[Mapping[str, NodeSettings]], Told]
+    told: Callable[[Mapping[str, NodeSettings]], Settings]

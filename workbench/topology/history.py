@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from workbench.engine.observation_queries import Asked, Sighting, by_steps, highest, lowest_above, whole
+from workbench.engine.observation_queries import ObservationQuery, Sighting, by_steps, highest, lowest_above, whole
 from workbench.model import Problem
 from workbench.safety import printable
 from workbench.tables import INT, TEXT, TIME
@@ -59,7 +59,7 @@ _FINEST = 60
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownThen:
     """What a server knew of an origin at a time.
 
     at_least  the highest position that it had by then, and what proves it; None: nothing reaches there
@@ -94,7 +94,7 @@ def moment_of(when: datetime | str) -> datetime:
         raise Problem(f"{printable(str(when))[:60]} is not a time", "", "give it as 2026-11-20T10:42:00Z") from None
 
 
-def known_at(case: Case, server: str, origin: str, when: datetime | str, suffix: str | None = None) -> Known:
+def known_at(case: Case, server: str, origin: str, when: datetime | str, suffix: str | None = None) -> KnownThen:
     """What did this server know of that origin at that time? With the two observations between which that is certain.
 
     >>> known_at(case, "s2", "3", "2026-11-20T10:42:00Z").at_least.position  # doctest: +SKIP
@@ -115,7 +115,7 @@ def all_known_at(
     server: str | None = None,
     origin: str | None = None,
     suffix: str | None = None,
-) -> list[Known]:
+) -> list[KnownThen]:
     """What each server knew of each origin at that time, by suffix, server and origin; of one server or origin if named."""
     line, at = Timeline(case), moment_of(when)
     line.check_origin(origin)
@@ -123,7 +123,7 @@ def all_known_at(
     return [_as_written(line, _known(line, key, one, at)) for key in keys for one in _asked(line, origin)]
 
 
-def _as_written(line: Timeline, known: Known) -> Known:
+def _as_written(line: Timeline, known: KnownThen) -> KnownThen:
     """With the positions as the system writes them."""
     least, most = (
         one and replace(one, position=line.system.show(one.position)) for one in (known.at_least, known.at_most)
@@ -131,15 +131,15 @@ def _as_written(line: Timeline, known: Known) -> Known:
     return replace(known, at_least=least, at_most=most)
 
 
-def _known(line: Timeline, key: Key, origin: str, when: datetime) -> Known:
+def _known(line: Timeline, key: Key, origin: str, when: datetime) -> KnownThen:
     epoch = line.epoch(*key, when)
     if epoch is None:
-        return Known(*key, origin, when, why="its data was being replaced about then: restored or initialised")
+        return KnownThen(*key, origin, when, why="its data was being replaced about then: restored or initialised")
     after, upto = epoch
     parts = line.parts(*key)
     own = [(log.around(when), one) for log, one in line.own_logs(*key)] if line.replicas[key] == origin else []
     claims = line.claims(*key, origin)
-    found = [highest(parts, Asked(key[1], origin, after, when))]
+    found = [highest(parts, ObservationQuery(key[1], origin, after, when))]
     for (before, _), log in own:
         if before and (made := _made(line, before)) and (after is None or made > after):
             found.append(Sighting(before, made, OWN_TIME, log.snapshot, log.file))
@@ -157,7 +157,7 @@ def _known(line: Timeline, key: Key, origin: str, when: datetime) -> Known:
         ]
     least = max(filter(None, found), key=lambda one: (one.position, -(one.at or EVER).timestamp()), default=None)
     low = least.position if least else ""
-    bounds = [lowest_above(parts, Asked(key[1], origin, when, upto), low)]
+    bounds = [lowest_above(parts, ObservationQuery(key[1], origin, when, upto), low)]
     for (_, later), log in own:
         made = line.system.moment(later) if later else None
         if later and made and when < made and (upto is None or made <= upto):
@@ -171,8 +171,8 @@ def _known(line: Timeline, key: Key, origin: str, when: datetime) -> Known:
     most = min(fitting, key=lambda one: (one.position, one.included), default=None)
     if least is None:
         why = "no evidence of the case reaches back to that time" if most else "the case holds no evidence of it"
-        return Known(*key, origin, when, at_most=most, why=why)
-    return Known(*key, origin, when, least, most, _changes(line, key, origin, least, most))
+        return KnownThen(*key, origin, when, at_most=most, why=why)
+    return KnownThen(*key, origin, when, least, most, _changes(line, key, origin, least, most))
 
 
 def _changes(line: Timeline, key: Key, origin: str, least: Sighting, most: Sighting | None) -> int | None:
@@ -303,7 +303,7 @@ def _points(
     after, upto = window
     if after and upto and after >= upto:
         return
-    asked = Asked(key[1], origin, after, upto)
+    asked = ObservationQuery(key[1], origin, after, upto)
     for row in by_steps(line.in_turn(line.parts(*key)), asked, width):
         if row["suffix"] in (None, key[1]):
             yield row["origin"], _Point(row["last"], row["high"], row["evidence"], row["low"], row["first"])
@@ -447,7 +447,7 @@ def _asked(line: Timeline, origin: str | None) -> list[str]:
     return [origin] if origin is not None else sorted(line.origins, key=lambda one: (len(one), one))
 
 
-def _state(known: Known) -> _State:
+def _state(known: KnownThen) -> _State:
     least, most = known.at_least.position if known.at_least else None, known.at_most
     return least, most.position if most and not most.included else None, known.verdict == EXACT
 

@@ -31,7 +31,7 @@ _ENTRIES = 5
 """Entries that are named of one change at one server: one change may have made them all."""
 
 
-class Asked(NamedTuple):
+class PageQuery(NamedTuple):
     """What is to be shown: one suffix or domain, and of that one origin, one server, some time. None, empty: all."""
 
     suffix: str | None = None
@@ -68,7 +68,7 @@ def _pulling(incident: Incident) -> Pulling:
     return incident.topology.pulling
 
 
-def _times(incident: Incident, asked: Asked) -> tuple[int, int]:
+def _times(incident: Incident, asked: PageQuery) -> tuple[int, int]:
     """From which time, included, up to which."""
     low, high = (incident.system.instant(moment_of(one)) if one else None for one in (asked.since, asked.until))
     if low is not None and high is not None and low >= high:
@@ -79,7 +79,7 @@ def _times(incident: Incident, asked: Asked) -> tuple[int, int]:
 # --- positions
 
 
-def positions_page(incident: Incident, asked: Asked, after: str | None = None, size: int = PAGE) -> dict[str, Any]:
+def positions_page(incident: Incident, asked: PageQuery, after: str | None = None, size: int = PAGE) -> dict[str, Any]:
     """The next listed positions behind `after` (None: from the first one on), each with the entries that carry it where.
 
     Keys: servers (the names of the columns), rows (position, at, origin, made_on, anchor, cells), more (there are others
@@ -99,7 +99,7 @@ def positions_page(incident: Incident, asked: Asked, after: str | None = None, s
 
 
 def _next_positions(
-    incident: Incident, files: Iterable[Input], asked: Asked, after: str | None, count: int
+    incident: Incident, files: Iterable[Input], asked: PageQuery, after: str | None, count: int
 ) -> list[str]:
     """The order keys of the first positions behind one, of all files together."""
     low, high = _times(incident, asked)
@@ -128,7 +128,7 @@ def _next_positions(
 
 
 def _position_rows(
-    incident: Incident, servers: Sequence[_Shown], asked: Asked, keys: Sequence[str]
+    incident: Incident, servers: Sequence[_Shown], asked: PageQuery, keys: Sequence[str]
 ) -> list[dict[str, Any]]:
     system = incident.system
     cids = [(system.halves(key)[0], system.origin_of(key)) for key in keys]
@@ -246,7 +246,7 @@ def _position_cell(
 
 
 def tombstones_page(
-    incident: Incident, asked: Asked, after: Sequence[Any] | None = None, size: int = PAGE
+    incident: Incident, asked: PageQuery, after: Sequence[Any] | None = None, size: int = PAGE
 ) -> dict[str, Any]:
     """The next tombstones behind `after` (time, origin, entry; None: from the oldest on), of all servers together.
 
@@ -271,7 +271,7 @@ _ORDER: list[tuple[str, str]] = [(name, "ascending") for name in _GRAVE]
 
 
 def _next_graves(
-    incident: Incident, files: Iterable[Input], asked: Asked, after: Sequence[Any] | None, count: int
+    incident: Incident, files: Iterable[Input], asked: PageQuery, after: Sequence[Any] | None, count: int
 ) -> list[tuple[int, str, str]]:
     """Time, origin and entry of the first tombstones behind one, of all files together."""
     low, high = _times(incident, asked)

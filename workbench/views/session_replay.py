@@ -29,8 +29,8 @@ from workbench.rules.send_session import (
     Passed,
     Reason,
     Rules,
+    SendSession,
     Step,
-    Talk,
     play,
 )
 from workbench.systems import systems
@@ -80,7 +80,7 @@ class Track:
     """
 
     def __init__(
-        self, rules: Rules, talk: Talk, seen: Iterator[Load | Step | Passed | End], origin_of: Callable[[str], str],
+        self, rules: Rules, talk: SendSession, seen: Iterator[Load | Step | Passed | End], origin_of: Callable[[str], str],
         limit: int = LIMIT,
     ) -> None:  # fmt: skip
         self.rules, self.start, self._seen, self._origin_of, self._limit = rules, talk.start, seen, origin_of, limit

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from workbench.rules.physical_log import Form
-from workbench.rules.tier_settings import NodeSettings, Tiering, Told
+from workbench.rules.tier_settings import NodeSettings, Settings, Tiering
 from workbench.systems.comdb2.lsn import ANCHORS, COMMITS, FIRST, HEAD
 from workbench.systems.comdb2.naming import REGISTRY, database_in
 from workbench.systems.comdb2.rules import HOLDING, VERSIONS
@@ -29,7 +29,7 @@ _OVERRIDE = re.compile(r"(\S{1,120})\s+([0-9]{1,9})", re.ASCII)
 _FROM = re.compile(r"(\S+)\s+@?(\S+)")
 
 
-def told(settings: Mapping[str, NodeSettings]) -> Told:
+def told(settings: Mapping[str, NodeSettings]) -> Settings:
     """What the settings of the nodes mean; what no node tells has the default of the version that they run."""
     sources = {name: source for name, of in settings.items() if (source := _source(of))}
     registries = {name: database for name, of in settings.items() if (database := _registry(of))}
@@ -45,7 +45,7 @@ def told(settings: Mapping[str, NodeSettings]) -> Told:
     def decided(name: str, default: float) -> float:
         return _number(deciding, name, _number(settings, name, default))
 
-    return Told(
+    return Settings(
         replace(
             rules,
             fanout=int(decided("physrep_fanout", rules.fanout)),

@@ -49,7 +49,7 @@ from workbench.systems.drizzle.queues import (
 )
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
@@ -59,15 +59,15 @@ _NAMED = 3
 """So many transactions are named by themselves."""
 
 
-def _streams(situation: Situation) -> Streams:
-    assert situation.verdicts.streams is not None
-    return situation.verdicts.streams
+def _streams(context: DetectorContext) -> Streams:
+    assert context.verdicts.streams is not None
+    return context.verdicts.streams
 
 
-def _odd(situation: Situation, which: Callable[[Row], bool]) -> Iterator[tuple[Key, list[Row]]]:
+def _odd(context: DetectorContext, which: Callable[[Row], bool]) -> Iterator[tuple[Key, list[Row]]]:
     """The transactions of each log and origin that are so, in the order of the log."""
     found: dict[Key, list[Row]] = {}
-    for row in _streams(situation).odd_ones:
+    for row in _streams(context).odd_ones:
         if which(row):
             found.setdefault((row["server"], row["origin"]), []).append(row)
     yield from sorted(found.items())
@@ -98,12 +98,12 @@ def _some(rows: Sequence[Row]) -> str:
     return f"{len(positions):,} transaction{'' if len(positions) == 1 else 's'} of server {rows[0]['origin']} ({named})"
 
 
-def incomplete(situation: Situation) -> Iterator[Finding]:
+def incomplete(context: DetectorContext) -> Iterator[Finding]:
     """Transactions with an end, of which messages are not there."""
-    for key, rows in _odd(situation, lambda row: row["outcome"] == INCOMPLETE):
-        here = [row for row in rows if _holder(situation, row)]
+    for key, rows in _odd(context, lambda row: row["outcome"] == INCOMPLETE):
+        here = [row for row in rows if _holder(context, row)]
         from_where = (
-            f"apply them whole from the log of {_holder(situation, here[0])}" if here else "ask the source for them"
+            f"apply them whole from the log of {_holder(context, here[0])}" if here else "ask the source for them"
         )
         yield Finding(
             "TXN_INCOMPLETE",
@@ -128,21 +128,21 @@ def _lacking(rows: Sequence[Row]) -> str:
     return many or "some of the messages"
 
 
-def _holder(situation: Situation, row: Row) -> str | None:
+def _holder(context: DetectorContext, row: Row) -> str | None:
     """A server whose log has the transaction whole."""
-    streams = _streams(situation)
-    key = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
+    streams = _streams(context)
+    key = context.topology.system.typed(f"{row['origin']}:{row['position']}")
     having = streams.holders.get(row["origin"], {}).get(key or "", [])
     return having[0] if having else None
 
 
-def without_end(situation: Situation) -> Iterator[Finding]:
+def without_end(context: DetectorContext) -> Iterator[Finding]:
     """Transactions without an end: some may still get one, of some the source started anew, and of some it tells more."""
-    for key, rows in _odd(situation, lambda row: row["outcome"] == UNFINISHED):
+    for key, rows in _odd(context, lambda row: row["outcome"] == UNFINISHED):
         void = [row for row in rows if row["at_source"] in (ROLLED_BACK, ABORTED)]
         committed = [row for row in rows if row["at_source"] == COMMITTED]
-        missing = [row for row in committed if _is_missing(situation, row)]
-        unknown = [row for row in committed if _cannot_be_judged(situation, row)]
+        missing = [row for row in committed if _is_missing(context, row)]
+        unknown = [row for row in committed if _cannot_be_judged(context, row)]
         waits = len(void) + len(missing) + len(unknown) < len(rows)
         told = f"; their source took {len(void):,} of them back" if void else ""
         if missing:
@@ -153,20 +153,20 @@ def without_end(situation: Situation) -> Iterator[Finding]:
             "TXN_UNFINISHED",
             "warning" if waits else "info",
             f"{key[0]}: {_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply"
-            f"{', wait' if waits and not _streams(situation).logs[key[0]].by_commit else ''}{told}",
+            f"{', wait' if waits and not _streams(context).logs[key[0]].by_commit else ''}{told}",
             **_of(key, rows),
-            fix=(_settles(situation, key, rows, void=bool(void), missing=len(missing), unknown=len(unknown)),),
+            fix=(_settles(context, key, rows, void=bool(void), missing=len(missing), unknown=len(unknown)),),
         )
     # Of one that its source committed, the start was another server's: it is missing, and said so.
-    aborted = _odd(situation, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED)
+    aborted = _odd(context, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED)
     for key, every in aborted:
-        ended = [row for row in every if _whole_elsewhere(situation, row)]
+        ended = [row for row in every if _whole_elsewhere(context, row)]
         rows = [row for row in every if row not in ended]
         if ended:
-            yield _ended_elsewhere(situation, key, ended)
+            yield _ended_elsewhere(context, key, ended)
         if not rows:
             continue
-        lost = bool(_streams(situation).logs[key[0]].lost)
+        lost = bool(_streams(context).logs[key[0]].lost)
         yield Finding(
             "TXN_ABORTED",
             "warning" if lost else "info",
@@ -183,10 +183,10 @@ def without_end(situation: Situation) -> Iterator[Finding]:
 
 
 def _settles(
-    situation: Situation, key: Key, rows: Sequence[Row], *, void: bool, missing: int, unknown: int
+    context: DetectorContext, key: Key, rows: Sequence[Row], *, void: bool, missing: int, unknown: int
 ) -> Mapping[str, Any]:
     """What to do about transactions without an end in the log of a server."""
-    streams = _streams(situation)
+    streams = _streams(context)
     source, them = streams.source_for(*key), "it" if len(rows) == 1 else "them"
     silent = "a transaction that was cut between two statements and rolled back never gets an end"
     if void:
@@ -207,15 +207,15 @@ def _settles(
     return step(f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}", silent)
 
 
-def _whole_elsewhere(situation: Situation, row: Row) -> list[str]:
+def _whole_elsewhere(context: DetectorContext, row: Row) -> list[str]:
     """The other servers whose logs have a transaction with its end."""
-    position = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
-    return [name for name in _streams(situation).having(position or "") if name != row["server"]]
+    position = context.topology.system.typed(f"{row['origin']}:{row['position']}")
+    return [name for name in _streams(context).having(position or "") if name != row["server"]]
 
 
-def _ended_elsewhere(situation: Situation, key: Key, rows: Sequence[Row]) -> Finding:
+def _ended_elsewhere(context: DetectorContext, key: Key, rows: Sequence[Row]) -> Finding:
     """What has no end in one log, whose server started anew, and has it in another one."""
-    server, others = key[0], sorted({name for row in rows for name in _whole_elsewhere(situation, row)})
+    server, others = key[0], sorted({name for row in rows for name in _whole_elsewhere(context, row)})
     them = "it" if len(rows) == 1 else "them"
     return Finding(
         "TXN_ABORTED",
@@ -234,28 +234,28 @@ def _ended_elsewhere(situation: Situation, key: Key, rows: Sequence[Row]) -> Fin
     )
 
 
-def _is_missing(situation: Situation, row: Row) -> bool:
+def _is_missing(context: DetectorContext, row: Row) -> bool:
     """True if the log of a server is past what it has in part."""
-    difference, position = _compared(situation, row)
+    difference, position = _compared(context, row)
     return difference is not None and any(missed.position == position for missed in difference.inside)
 
 
-def _cannot_be_judged(situation: Situation, row: Row) -> bool:
+def _cannot_be_judged(context: DetectorContext, row: Row) -> bool:
     """True if the log of a server lost records where the rest of what it has in part would stand."""
-    difference, position = _compared(situation, row)
+    difference, position = _compared(context, row)
     return difference is not None and any(unknown == position for unknown, _, _ in difference.unknown)
 
 
-def _compared(situation: Situation, row: Row) -> tuple[Difference | None, str | None]:
+def _compared(context: DetectorContext, row: Row) -> tuple[Difference | None, str | None]:
     """The difference between the log of a server and that of its source, and the position of a transaction (`row`) in it."""
-    both = _streams(situation).differences.get((row["server"], row["origin"]))
-    position = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
+    both = _streams(context).differences.get((row["server"], row["origin"]))
+    position = context.topology.system.typed(f"{row['origin']}:{row['position']}")
     return (both.difference if both else None), position
 
 
-def conflicts(situation: Situation) -> Iterator[Finding]:
+def conflicts(context: DetectorContext) -> Iterator[Finding]:
     """Transactions with two contents, in one log or in two."""
-    for key, rows in _odd(situation, lambda row: row["outcome"] == CONFLICT):
+    for key, rows in _odd(context, lambda row: row["outcome"] == CONFLICT):
         yield Finding(
             "TXN_CONFLICT",
             "error",
@@ -268,7 +268,7 @@ def conflicts(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
-    streams, show = _streams(situation), situation.topology.system.show
+    streams, show = _streams(context), context.topology.system.show
     for (server, origin), one in sorted(streams.differences.items()):
         if count := one.counts["conflicts"]:
             source = streams.source_for(server, origin)
@@ -294,9 +294,9 @@ def conflicts(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def used_again(situation: Situation) -> Iterator[Finding]:
+def used_again(context: DetectorContext) -> Iterator[Finding]:
     """Numbers of transactions that a server used twice."""
-    for key, rows in _odd(situation, lambda row: row["why"] == NUMBER_REUSED):
+    for key, rows in _odd(context, lambda row: row["why"] == NUMBER_REUSED):
         again = [row for row in rows if row["outcome"] == COMMITTED]
         says = "were given to others before the server started anew" if again else "stand for two transactions"
         yield Finding(
@@ -313,9 +313,9 @@ def used_again(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def repeated(situation: Situation) -> Iterator[Finding]:
+def repeated(context: DetectorContext) -> Iterator[Finding]:
     """Transactions that were delivered more than once."""
-    for key, rows in _odd(situation, lambda row: bool(row["repeated"])):
+    for key, rows in _odd(context, lambda row: bool(row["repeated"])):
         yield Finding(
             "TXN_REPEATED",
             "info",
@@ -330,15 +330,15 @@ def repeated(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def damaged(situation: Situation) -> Iterator[Finding]:
+def damaged(context: DetectorContext) -> Iterator[Finding]:
     """Records that do not fit their checksum, stretches that are no records, and logs that end within one."""
-    for one in situation.inputs:
+    for one in context.inputs:
         end = one.facts.get("end_of_file", {})
         torn = end.get("state") == "truncated"
-        rejects = [row for row in _rejects(situation, one.file) if not row["reason"].startswith(PACKED)]
+        rejects = [row for row in _rejects(context, one.file) if not row["reason"].startswith(PACKED)]
         lost = [row for row in rejects if not (torn and row["offset"] == end.get("offset"))]
-        log = _streams(situation).logs.get(one.server)
-        mine = _streams(situation).odd_ones if log and log.file == one.file else []
+        log = _streams(context).logs.get(one.server)
+        mine = _streams(context).odd_ones if log and log.file == one.file else []
         bad = [row for row in mine if row["server"] == one.server and row["outcome"] == CORRUPT]
         if not format_with(one.kind).streams:
             continue  # what a replica says of itself holds no transaction: UNREADABLE_INPUT tells of it
@@ -355,7 +355,7 @@ def damaged(situation: Situation) -> Iterator[Finding]:
                 server=one.server,
                 items=tuple(row["position"] for row in bad[:ITEMS_SHOWN]),
                 evidence=first_few([*evidence, *lost]),
-                fix=(*_held_whole(situation, bad), _where_else(one.format)),
+                fix=(*_held_whole(context, bad), _where_else(one.format)),
             )
         if torn:
             have, need = end.get("have"), end.get("need")
@@ -376,13 +376,13 @@ def damaged(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _held_whole(situation: Situation, bad: Sequence[Row]) -> Iterator[Mapping[str, Any]]:
+def _held_whole(context: DetectorContext, bad: Sequence[Row]) -> Iterator[Mapping[str, Any]]:
     """Which log has damaged transactions (`bad`) whole, and which has nothing of them: the number of one may be damaged, too."""
-    streams = _streams(situation)
+    streams = _streams(context)
     for row in bad[:_NAMED]:
-        position = situation.topology.system.typed(f"{row['origin']}:{row['position']}") or ""
+        position = context.topology.system.typed(f"{row['origin']}:{row['position']}") or ""
         rows = streams.rows_at(position)
-        here, holders = rows.get(row["server"]), _whole_elsewhere(situation, row)
+        here, holders = rows.get(row["server"]), _whole_elsewhere(context, row)
         if not holders or here is None:
             continue
         same = [name for name in holders if (rows[name] or {})["content"] == here["content"]]
@@ -427,20 +427,20 @@ def _where_else(kind: str) -> Mapping[str, Any]:
     )
 
 
-def _rejects(situation: Situation, file: str) -> list[dict[str, Any]]:
-    label, where = situation.topology.snapshot, pc.field("file") == file
-    found = situation.rows("rejects", ["offset", "reason"], where, snapshot=label)
+def _rejects(context: DetectorContext, file: str) -> list[dict[str, Any]]:
+    label, where = context.topology.snapshot, pc.field("file") == file
+    found = context.rows("rejects", ["offset", "reason"], where, snapshot=label)
     return [row for batch in found for row in batch.to_pylist()]
 
 
-def not_understood(situation: Situation) -> Iterator[Finding]:
+def not_understood(context: DetectorContext) -> Iterator[Finding]:
     """Fields, statements and entries that the reader does not know: nothing of them is passed over in silence."""
-    label = situation.topology.snapshot
+    label = context.topology.snapshot
     told: dict[tuple[str, str], Counter[str]] = {}
     first: dict[tuple[str, str, str], int] = {}
     # What a record with a wrong checksum seems to hold was not written by any server: RECORD_CORRUPT says it.
     where = pc.field("unknown").is_valid() & (pc.field("sound").is_null() | pc.field("sound"))
-    for batch in situation.rows("segments", ["server", "file", "offset", "unknown"], where, snapshot=label):
+    for batch in context.rows("segments", ["server", "file", "offset", "unknown"], where, snapshot=label):
         for row in batch.to_pylist():
             told.setdefault((row["server"], row["file"]), Counter())[row["unknown"]] += 1
             first.setdefault((row["server"], row["file"], row["unknown"]), row["offset"])
@@ -468,9 +468,9 @@ def _counted(count: int) -> str:
     return "1 statement or record holds" if count == 1 else f"{count:,} statements or records hold"
 
 
-def ragged(situation: Situation) -> Iterator[Finding]:
+def ragged(context: DetectorContext) -> Iterator[Finding]:
     """Updates whose rows changed other columns than their header lists."""
-    for key, rows in _odd(situation, lambda row: row["ragged"] > 0):
+    for key, rows in _odd(context, lambda row: row["ragged"] > 0):
         count = sum(row["ragged"] for row in rows)
         yield Finding(
             "RAGGED_UPDATE",
@@ -488,10 +488,10 @@ def ragged(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def big(situation: Situation) -> Iterator[Finding]:
+def big(context: DetectorContext) -> Iterator[Finding]:
     """Transactions that are so big that they hold others back."""
     found: dict[Key, list[dict[str, Any]]] = {}
-    streams = _streams(situation)
+    streams = _streams(context)
     for server, row in big_ones(streams):
         found.setdefault((server, row["origin"]), []).append(streams.transaction(server, row))
     for key, rows in sorted(found.items()):
@@ -512,9 +512,9 @@ def big(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def not_compared(situation: Situation) -> Iterator[Finding]:
+def not_compared(context: DetectorContext) -> Iterator[Finding]:
     """Logs whose messages have no numbers: what a filter may have left out, and contents that nothing compares."""
-    streams = _streams(situation)
+    streams = _streams(context)
     for (server, origin), both in sorted(streams.differences.items()):
         source = streams.source_for(server, origin)
         contents = streams.contents(source, server, origin) if source is not None and both.shared else None

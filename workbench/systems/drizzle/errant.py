@@ -9,17 +9,17 @@ from workbench.diagnosis.stream_diagnosis import AHEAD, LOST_THERE, NO_SOURCE, O
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 Row = Mapping[str, Any]
 
 
-def errant(situation: Situation) -> Iterator[Finding]:
+def errant(context: DetectorContext) -> Iterator[Finding]:
     """Transactions of one log alone; what only follows the end of its source's log may be younger than that."""
-    streams, show = situation.verdicts.streams, situation.topology.system.show
+    streams, show = context.verdicts.streams, context.topology.system.show
     assert streams is not None
     rows: dict[tuple[str, str, str], list[Row]] = {}
-    for row in situation.verdicts.errant:
+    for row in context.verdicts.errant:
         rows.setdefault((row["server"], row["origin"], row["why"]), []).append(row)
     for server, origin, why, count, positions in streams.alone():  # of some no row may be left in a list that was cut
         mine = rows.get((server, origin, why), [])
@@ -37,7 +37,7 @@ def errant(situation: Situation) -> Iterator[Finding]:
             evidence=first_few({key: row[key] for key in ("position", "operation", "target", "why")} for row in mine)
             or ({"count": count, "why": why},),
             fix=(mend,),
-            root="" if situation.verdicts.missing else lacked,  # what is missing for sure is said first
+            root="" if context.verdicts.missing else lacked,  # what is missing for sure is said first
         )
 
 

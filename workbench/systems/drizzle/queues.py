@@ -21,12 +21,12 @@ from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, st
 from workbench.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def appliers(situation: Situation) -> Iterator[Finding]:
+def appliers(context: DetectorContext) -> Iterator[Finding]:
     """Threads of replicas that stand still."""
-    streams = situation.verdicts.streams
+    streams = context.verdicts.streams
     assert streams is not None
     for one in streams.applied:
         filled = ", fill its queue" if _lacks_something(streams, one) else ""
@@ -54,9 +54,9 @@ def _lacks_something(streams: Streams, one: Applied) -> bool:
     return any(behind.applied is one and (behind.gaps or behind.parts) for behind in streams.behind)
 
 
-def queue_gaps(situation: Situation) -> Iterator[Finding]:
+def queue_gaps(context: DetectorContext) -> Iterator[Finding]:
     """Transactions that are neither applied nor in the queue of a replica, although later ones are."""
-    streams, show = situation.verdicts.streams, situation.topology.system.show
+    streams, show = context.verdicts.streams, context.topology.system.show
     assert streams is not None
     for behind in streams.behind:
         if not behind.gaps:
@@ -83,9 +83,9 @@ def queue_gaps(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def purged_unapplied(situation: Situation) -> Iterator[Finding]:
+def purged_unapplied(context: DetectorContext) -> Iterator[Finding]:
     """Numbers of commits between the last that a replica applied and the first that the log of its master still has."""
-    streams = situation.verdicts.streams
+    streams = context.verdicts.streams
     assert streams is not None
     for behind in streams.behind:
         if behind.purged is None:
@@ -112,9 +112,9 @@ def purged_unapplied(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def queued_in_part(situation: Situation) -> Iterator[Finding]:
+def queued_in_part(context: DetectorContext) -> Iterator[Finding]:
     """Transactions of which the queue of a replica holds a part, and the rest will not come."""
-    streams, show = situation.verdicts.streams, situation.topology.system.show
+    streams, show = context.verdicts.streams, context.topology.system.show
     assert streams is not None
     for behind in streams.behind:
         if not behind.parts:
@@ -150,9 +150,9 @@ def queued_in_part(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def queued_otherwise(situation: Situation) -> Iterator[Finding]:
+def queued_otherwise(context: DetectorContext) -> Iterator[Finding]:
     """Transactions that wait in the queue of a replica with another content than the log of its master has."""
-    streams, show = situation.verdicts.streams, situation.topology.system.show
+    streams, show = context.verdicts.streams, context.topology.system.show
     assert streams is not None
     for behind in streams.behind:
         if not behind.unlike:
@@ -179,9 +179,9 @@ def queued_otherwise(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def unmatched(situation: Situation) -> Iterator[Finding]:
+def unmatched(context: DetectorContext) -> Iterator[Finding]:
     """Masters of replicas of which nothing tells whose log was collected: what a replica lacks of these is not known."""
-    streams = situation.verdicts.streams
+    streams = context.verdicts.streams
     assert streams is not None
     for one in streams.applied:
         if not one.unmatched:

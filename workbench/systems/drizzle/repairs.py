@@ -17,7 +17,7 @@ from typing import Any
 from workbench.diagnosis.stream_appliers import APPLIER
 from workbench.diagnosis.stream_contents import left_out
 from workbench.model import Problem, counted
-from workbench.repair.plan_types import ALL, SENT, Draft, Need, Repairs, Step, View
+from workbench.repair.plan_types import ALL, SENT, Need, ProposedRepair, Repairs, Step, View
 from workbench.repair.stream_models import ONLY_ON
 from workbench.repair.stream_records import (
     Record,
@@ -27,7 +27,7 @@ from workbench.repair.stream_records import (
     reached_before,
     records_of,
 )
-from workbench.rules.repair_model import Lack, Model
+from workbench.rules.repair_model import MissingAt, Model
 from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
 from workbench.rules.stream_model import StreamModel
 from workbench.safety import printable
@@ -84,7 +84,7 @@ def operations_of(details: Mapping[str, Any], logs: Logs) -> Iterator[Operation]
 class ApplyTransactions:
     """Apply what a replica lacks, in the order in which its source committed it."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For whatever a replica lacks, as long as a log holds it whole and it can be read."""
         model = view.model
         assert isinstance(model, StreamModel)
@@ -97,9 +97,9 @@ class ApplyTransactions:
         }
         lots = sorted(lacks - model.gone(), key=lambda number: (model.lots[number].origin, model.places[number]))
         if why := _too_early(view, need.server, lots):
-            certain = [number for number in lots if Lack(need.server, number) in model.missing()]
+            certain = [number for number in lots if MissingAt(need.server, number) in model.missing()]
             if lots and not certain:
-                yield Draft(APPLY, _says(lots, need.server), (), refused=why)
+                yield ProposedRepair(APPLY, _says(lots, need.server), (), refused=why)
             lots = certain
         steps, why = [], ""
         with Logs() as logs:
@@ -113,7 +113,7 @@ class ApplyTransactions:
                     break
         if lots:
             load = f"the rows of {counted(len(lots), 'transaction')} on {need.server}"
-            yield Draft(APPLY, _says(lots, need.server), tuple(steps), load=load, refused=why)
+            yield ProposedRepair(APPLY, _says(lots, need.server), tuple(steps), load=load, refused=why)
 
 
 def _says(lots: Sequence[int], server: str) -> str:
@@ -126,7 +126,7 @@ def _too_early(view: View, server: str, lots: Iterable[int]) -> str:
     What a server is past, it lacks for sure. What follows the end of its log may be there: the log was read earlier than the
     others, and where nobody knows the source, it may be that of the source.
     """
-    streams, model = view.situation.verdicts.streams, view.model
+    streams, model = view.context.verdicts.streams, view.model
     assert streams is not None
     if server in streams.torn:
         return (
@@ -141,7 +141,7 @@ def _too_early(view: View, server: str, lots: Iterable[int]) -> str:
 
 def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Logs) -> tuple[list[Wanted], str]:
     """The transactions of these lots that can be applied, up to the first that cannot; and why that one cannot."""
-    streams, show = view.situation.verdicts.streams, view.situation.topology.system.show
+    streams, show = view.context.verdicts.streams, view.context.topology.system.show
     model = view.model
     assert isinstance(model, StreamModel) and streams is not None
     found: list[Wanted] = []
@@ -185,7 +185,7 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Log
 
 def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: Logs) -> str:
     """Why these would undo what the replica has by now; empty: they would not."""
-    streams, model = view.situation.verdicts.streams, view.model
+    streams, model = view.context.verdicts.streams, view.model
     assert isinstance(model, StreamModel) and streams is not None
     source, both = streams.source_of(origin), streams.differences[server, origin]
     files, late = _readable(view), [one for one in wanted if both.shared and model.places[one.lot] < both.shared.covers]
@@ -203,7 +203,7 @@ def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], l
             f"the log of {source} cannot be read again: nobody can say whether later transactions changed the same rows"
         )
     records = records_of(streams, source, there)
-    show = view.situation.topology.system.show
+    show = view.context.topology.system.show
 
     def read(name: str, place: int, file: str, some: Sequence[Record]) -> Read:
         details = {"file": file, "records": [[*one[:2], list(one[2]), str(one[3])] for one in some]}
@@ -234,7 +234,7 @@ def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], l
 
 def _readable(view: View) -> dict[str, str]:
     """Server -> the log file of it that rows can be read from."""
-    replicas = view.situation.topology.replicas
+    replicas = view.context.topology.replicas
     return {one.server: one.log.path for one in replicas if one.log and one.log.kind in LOGS}
 
 
@@ -252,8 +252,8 @@ def _unfit(one: Wanted, rows: int, logs: Logs) -> str:
 
 
 def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: Logs) -> Step:
-    show = view.situation.topology.system.show
-    streams = view.situation.verdicts.streams
+    show = view.context.topology.system.show
+    streams = view.context.verdicts.streams
     assert streams is not None
     undecided = {
         at: streams.at_source(server, origin, at) for at in streams.differences[server, origin].difference.undecided
@@ -330,7 +330,7 @@ def _whole(step: Step) -> Iterator[str]:
 class StartApplier:
     """Let the applier of a replica go on, once what stopped it is mended."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For a replica of which a thread stands still. What its queue lacks does not come by that."""
         for link in view.model.links:
             if link.consumer != need.server or link.runs or need.code == GAP:
@@ -355,14 +355,14 @@ class StartApplier:
                 sends=todo,
                 effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
             )
-            yield Draft(
+            yield ProposedRepair(
                 START, says, (step,), costs="it is done by hand", refused=_lacking_in_queue(view, link.consumer)
             )
 
 
 def _stopped(view: View, server: str) -> list[str]:
     """The threads of a replica that stand still."""
-    streams = view.situation.verdicts.streams
+    streams = view.context.verdicts.streams
     assert streams is not None
     return sorted({name for one in streams.applied if one.server == server for name in one.stopped})
 
@@ -375,7 +375,7 @@ def _names_first(origins: Sequence[str]) -> str:
 
 def _lacking_in_queue(view: View, server: str) -> str:
     """Why an applier must not go on: it would apply a part, or pass over what its queue lacks; empty: it may."""
-    streams = view.situation.verdicts.streams
+    streams = view.context.verdicts.streams
     assert streams is not None
     if _is_filled(view.model, server):
         return ""
@@ -403,13 +403,13 @@ def _also(view: View, model: Model) -> Iterator[Need]:
 class Provision:
     """Copy all data of a server that has everything."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For what no log tells, or tells in two ways; from a server that lacks nothing."""
         model = view.model
         assert isinstance(model, StreamModel)
         if need.server is None or not need.lacks:
             return
-        streams = view.situation.verdicts.streams
+        streams = view.context.verdicts.streams
         assert streams is not None
         lots = {lack.lot for lack in need.lacks}
         sure = model.missing() & need.lacks or any((need.server, lot) in model.unlike for lot in lots)
@@ -443,7 +443,7 @@ class Provision:
                 effects=({"do": "initialise", "source": source, "server": need.server},),
                 assumes=tuple(dict.fromkeys(code for origin in origins for code in streams.assumes(origin))),
             )
-            yield Draft(
+            yield ProposedRepair(
                 PROVISION,
                 says,
                 (step,),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 Version = tuple[int, int, int]
 _VERSION = re.compile(r"389-Directory/(\d+)\.(\d+)\.(\d+)")
@@ -24,10 +24,10 @@ def version_in(text: str | None) -> Version | None:
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
-def version_of(situation: Situation, server: str) -> Version | None:
+def version_of(context: DetectorContext, server: str) -> Version | None:
     """The version that its latest start names; None if no collected line tells of a start."""
-    label, told = situation.topology.snapshot, []
-    for batch in situation.rows(
+    label, told = context.topology.snapshot, []
+    for batch in context.rows(
         "messages", ["at", "numbers"], pc.field("code") == "starting", snapshot=label, server=server
     ):
         told += [(row["at"], dict(row["numbers"] or ()).get("version", "")) for row in batch.to_pylist() if row["at"]]

@@ -30,7 +30,7 @@ from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica
 
 _CLOCK_WINDOW = 600 * SECOND
@@ -55,24 +55,24 @@ def _proof(row: Row) -> Iterator[dict[str, Any]]:
             }
 
 
-def _best(situation: Situation, consumer: str, suppliers: Sequence[str], suffix: str | None) -> str:
+def _best(context: DetectorContext, consumer: str, suppliers: Sequence[str], suffix: str | None) -> str:
     """The supplier that has seen most of what there is."""
 
     def seen(server: str) -> tuple[int, int]:
-        replica = situation.replica(server, suffix)
-        ranges = ranges_of(situation.topology, replica) if replica else {}
+        replica = context.replica(server, suffix)
+        ranges = ranges_of(context.topology, replica) if replica else {}
         return sum(last for _, last in ranges.values()), -len(ranges)
 
-    lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == suffix}
+    lacking = {row["server"] for row in context.verdicts.missing if row["suffix"] == suffix}
     whole = [one for one in suppliers if one not in lacking] or list(suppliers)
     return max(sorted(whole), key=seen)
 
 
-def _lost_with(situation: Situation, server: str, suffix: str | None, source: str = "") -> str:
-    only = sum((row["server"], row["suffix"]) == (server, suffix) for row in situation.verdicts.stranded)
+def _lost_with(context: DetectorContext, server: str, suffix: str | None, source: str = "") -> str:
+    only = sum((row["server"], row["suffix"]) == (server, suffix) for row in context.verdicts.stranded)
     lost = f"{only:,} changes that only {server} holds" if only else f"whatever only {server} holds"
     broken = (
-        sum(batch.num_rows for batch in situation.rows("messages", ["code"], _BROKEN, server=source)) if source else 0
+        sum(batch.num_rows for batch in context.rows("messages", ["code"], _BROKEN, server=source)) if source else 0
     )
     first = (
         f"; mend {source} first, of which a verification tells {broken:,} errors: such data may be refused"
@@ -88,30 +88,30 @@ _BROKEN = pc.field("code").isin(
 """Errors that `database verify` prints of data that others would have to take in."""
 
 
-def _of_links(situation: Situation, decision: str, end: str) -> Iterator[tuple[str, str | None, list[Row]]]:
+def _of_links(context: DetectorContext, decision: str, end: str) -> Iterator[tuple[str, str | None, list[Row]]]:
     """The pairs of that decision, by the server at one end of them."""
     found: dict[tuple[str | None, str], list[Row]] = {}
-    for row in situation.pairs:
+    for row in context.pairs:
         if row["decision"] == decision:
             found.setdefault((row["suffix"], row[end]), []).append(row)
     for (suffix, server), rows in sorted(found.items(), key=lambda item: (item[0][0] or "", item[0][1])):
         yield server, suffix, rows
 
 
-def refresh_required(situation: Situation) -> Iterator[Finding]:
+def refresh_required(context: DetectorContext) -> Iterator[Finding]:
     """Consumers that their suppliers cannot bring up to date any more."""
-    for consumer, suffix, rows in _of_links(situation, REFRESH, "consumer"):
+    for consumer, suffix, rows in _of_links(context, REFRESH, "consumer"):
         suppliers = [row["supplier"] for row in rows]
-        of = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (consumer, suffix)]
+        of = [row for row in context.pairs if (row["consumer"], row["suffix"]) == (consumer, suffix)]
         turned_down = {row["supplier"] for row in of if any(reason["rule"] == TURNED_DOWN for reason in row["reasons"])}
         others = sorted(row["supplier"] for row in of if row["decision"] == OK and row["supplier"] not in turned_down)
         behind = max(nanoseconds(first) - nanoseconds(last) for row in rows for first, last in row["lag"].values())
         also = f"; {', '.join(others)} still could" if others else ""
-        anew = _taken_anew(situation, consumer, suffix, suppliers)
-        best = _best(situation, consumer, suppliers, suffix)
+        anew = _taken_anew(context, consumer, suffix, suppliers)
+        best = _best(context, consumer, suppliers, suffix)
         ahead = {row["supplier"]: {of: first for of, (first, _) in row["lag"].items()} for row in rows}
-        still = other_suppliers(situation, consumer, suffix, ahead)
-        instead = instead_of_refresh(situation, consumer, suffix, suppliers, still)
+        still = other_suppliers(context, consumer, suffix, ahead)
+        instead = instead_of_refresh(context, consumer, suffix, suppliers, still)
         refresh = step(
             f"let {consumer} pull: it takes all data of {' or '.join(anew)} by itself, for `automatic_refresh` is set"
             if anew
@@ -120,7 +120,7 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
             "what it lacks is in no changelog any more, only in the entries themselves"
             if not instead
             else f"what it lacks is in no changelog of {listed(suppliers)} any more",
-            _lost_with(situation, consumer, suffix, best),
+            _lost_with(context, consumer, suffix, best),
         )
         yield Finding(
             "REFRESH_REQUIRED",
@@ -143,29 +143,29 @@ def _in_order(
     return (instead,) if needless else (instead, refresh)
 
 
-def _taken_anew(situation: Situation, consumer: str, suffix: str | None, suppliers: Sequence[str]) -> list[str]:
+def _taken_anew(context: DetectorContext, consumer: str, suffix: str | None, suppliers: Sequence[str]) -> list[str]:
     """Those of the suppliers whose data the consumer takes by itself when they ask it to be refreshed."""
-    links = [one for one in situation.topology.links if (one.consumer, one.suffix) == (consumer, suffix)]
+    links = [one for one in context.topology.links if (one.consumer, one.suffix) == (consumer, suffix)]
     return sorted(one.supplier for one in links if one.automatic and one.enabled and one.supplier in suppliers)
 
 
-def supplier_behind(situation: Situation) -> Iterator[Finding]:
+def supplier_behind(context: DetectorContext) -> Iterator[Finding]:
     """Suppliers that lack what their consumers remember from."""
-    for supplier, suffix, rows in _of_links(situation, UNWILLING, "supplier"):
+    for supplier, suffix, rows in _of_links(context, UNWILLING, "supplier"):
         consumers = [row["consumer"] for row in rows]
         refreshed = any(
             row["decision"] == REFRESH
-            for row in situation.pairs
+            for row in context.pairs
             if (row["consumer"], row["suffix"]) == (supplier, suffix)
         )
         ahead = {row["consumer"]: {of: first for of, (_, first) in row["advance"].items()} for row in rows}
-        still = other_suppliers(situation, supplier, suffix, ahead)
-        instead = instead_of_refresh(situation, supplier, suffix, consumers, still)
+        still = other_suppliers(context, supplier, suffix, ahead)
+        instead = instead_of_refresh(context, supplier, suffix, consumers, still)
         refresh = step(
             f"{'only if that cannot be done, ' if instead else ''}refresh {supplier} from "
-            f"{_best(situation, supplier, consumers, suffix)}",
+            f"{_best(context, supplier, consumers, suffix)}",
             "as long as it is behind, nothing goes from it to the others, not even what is in order",
-            _lost_with(situation, supplier, suffix),
+            _lost_with(context, supplier, suffix),
         )
         yield Finding(
             "SUPPLIER_BEHIND",
@@ -179,13 +179,13 @@ def supplier_behind(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def versions_differ(situation: Situation) -> Iterator[Finding]:
+def versions_differ(context: DetectorContext) -> Iterator[Finding]:
     """Servers of different versions: a consumer refuses what comes from a server of another one."""
-    shown = situation.topology
+    shown = context.topology
     groups = dict.fromkeys((one.suffix, one.generation) for one in shown.replicas if one.claims)
     for suffix, generation in groups:
         mine = [one for one in shown.replicas if (one.suffix, one.generation) == (suffix, generation)]
-        told = {one.server: version_of(situation.case, shown, one) for one in mine}
+        told = {one.server: version_of(context.case, shown, one) for one in mine}
         versions = {name: version for name, version in told.items() if version is not None}
         if len({*versions.values()}) < 2:
             continue
@@ -217,19 +217,19 @@ def _parts(version: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in version.split("."))
 
 
-def _apart(situation: Situation, decision: str) -> Iterator[tuple[str, list[str], str | None, list[Row]]]:
+def _apart(context: DetectorContext, decision: str) -> Iterator[tuple[str, list[str], str | None, list[Row]]]:
     """The pairs of that decision: the server that most others are apart from, those others, and the rows."""
-    suffixes = {row["suffix"] for row in situation.pairs}
+    suffixes = {row["suffix"] for row in context.pairs}
     for suffix in sorted(suffixes, key=lambda suffix: suffix or ""):
-        rows = [row for row in situation.pairs if (row["decision"], row["suffix"]) == (decision, suffix)]
+        rows = [row for row in context.pairs if (row["decision"], row["suffix"]) == (decision, suffix)]
         for server, others in odd_ones({frozenset((row["supplier"], row["consumer"])) for row in rows}):
             mine = [row for row in rows if {row["supplier"], row["consumer"]} <= {server, *others}]
             yield server, others, suffix, [row for row in mine if server in (row["supplier"], row["consumer"])]
 
 
-def diverged(situation: Situation) -> Iterator[Finding]:
+def diverged(context: DetectorContext) -> Iterator[Finding]:
     """Servers of which each is behind the other one."""
-    for server, others, suffix, rows in _apart(situation, CRITICAL):
+    for server, others, suffix, rows in _apart(context, CRITICAL):
         names = ", ".join(others)
         yield Finding(
             "DIVERGED",
@@ -246,10 +246,10 @@ def _verb(servers: Sequence[str]) -> str:
     return "remembers" if len(servers) == 1 else "remember"
 
 
-def no_overlap(situation: Situation) -> Iterator[Finding]:
+def no_overlap(context: DetectorContext) -> Iterator[Finding]:
     """Servers that know none of each other's origins."""
-    for server, others, suffix, rows in _apart(situation, NO_OVERLAP):
-        both = [row for row in rows if not _back_works(situation, row)]
+    for server, others, suffix, rows in _apart(context, NO_OVERLAP):
+        both = [row for row in rows if not _back_works(context, row)]
         yield Finding(
             "NO_OVERLAP",
             "error" if both else "warning",
@@ -259,7 +259,7 @@ def no_overlap(situation: Situation) -> Iterator[Finding]:
             server=server,
             suffix=suffix,
             evidence=first_few(
-                {"server": name, **_first_and_last(situation, name, suffix)} for name in (server, *others)
+                {"server": name, **_first_and_last(context, name, suffix)} for name in (server, *others)
             ),
             fix=(
                 _choose(server, others)
@@ -273,12 +273,12 @@ def no_overlap(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _back_works(situation: Situation, row: Row) -> bool:
+def _back_works(context: DetectorContext, row: Row) -> bool:
     """True if the supplier of a pair could pull from its consumer."""
     back = (row["consumer"], row["supplier"], row["suffix"])
     return any(
         (one["supplier"], one["consumer"], one["suffix"]) == back and one["decision"] == OK and one["delivers"]
-        for one in situation.pairs
+        for one in context.pairs
     )
 
 
@@ -289,9 +289,9 @@ def _one_way(row: Row) -> str:
     )
 
 
-def _first_and_last(situation: Situation, server: str, suffix: str | None) -> dict[str, str]:
-    replica = situation.replica(server, suffix)
-    ranges = ranges_of(situation.topology, replica) if replica else {}
+def _first_and_last(context: DetectorContext, server: str, suffix: str | None) -> dict[str, str]:
+    replica = context.replica(server, suffix)
+    ranges = ranges_of(context.topology, replica) if replica else {}
     return {
         origin: f"{cid_text(low, origin)} to {cid_text(high, origin)}" for origin, (low, high) in sorted(ranges.items())
     }
@@ -305,10 +305,10 @@ def _choose(server: str, others: Sequence[str]) -> Mapping[str, Any]:
     )
 
 
-def stalled_but_green(situation: Situation) -> Iterator[Finding]:
+def stalled_but_green(context: DetectorContext) -> Iterator[Finding]:
     """Pulls that supply nothing and are logged as a success."""
-    linked, said = any(row["link"] for row in situation.pairs), green_lines(situation)
-    for row in situation.pairs:
+    linked, said = any(row["link"] for row in context.pairs), green_lines(context)
+    for row in context.pairs:
         if row["message"] != UNWILLING_TO_SUPPLY or (linked and (not row["link"] or row["link_enabled"] is False)):
             continue
         yield Finding(
@@ -334,20 +334,20 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
 # --- origins
 
 
-def _replicas(situation: Situation) -> Iterator[tuple[Replica, Ranges, int]]:
+def _replicas(context: DetectorContext) -> Iterator[tuple[Replica, Ranges, int]]:
     """The servers with a vector, what they claim, and what time it was there."""
-    for one in situation.topology.replicas:
+    for one in context.topology.replicas:
         if one.claims:
-            yield one, ranges_of(situation.topology, one), now_at(situation.case, situation.topology, one)
+            yield one, ranges_of(context.topology, one), now_at(context.case, context.topology, one)
 
 
-def stale_origin(situation: Situation) -> Iterator[Finding]:
+def stale_origin(context: DetectorContext) -> Iterator[Finding]:
     """Origins in vectors of which the last change is older than the window, at every server."""
     shown: dict[tuple[str | None, str], list[tuple[str, int, int]]] = {}
-    for one, ranges, now in _replicas(situation):
+    for one, ranges, now in _replicas(context):
         for origin, (_, last) in ranges.items():
             shown.setdefault((one.suffix, origin), []).append((one.server, last, now))
-    own = {one.origin: one.server for one in situation.topology.replicas if one.origin}
+    own = {one.origin: one.server for one in context.topology.replicas if one.origin}
     for (suffix, origin), rows in sorted(shown.items(), key=lambda item: (item[0][0] or "", item[0][1])):
         if any(last >= now - CHANGELOG_MAX_AGE for _, last, now in rows):
             continue
@@ -372,11 +372,11 @@ def stale_origin(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def clock_ahead(situation: Situation) -> Iterator[Finding]:
+def clock_ahead(context: DetectorContext) -> Iterator[Finding]:
     """Origins whose last change lies in the future of a server that has it."""
     found: dict[tuple[str | None, str], list[tuple[int, str, int]]] = {}
-    own = {one.origin: one.server for one in situation.topology.replicas if one.origin}
-    for one, ranges, now in _replicas(situation):
+    own = {one.origin: one.server for one in context.topology.replicas if one.origin}
+    for one, ranges, now in _replicas(context):
         for origin, (_, last) in ranges.items():
             if origin != one.origin and last > now + _CLOCK_WINDOW:
                 found.setdefault((one.suffix, origin), []).append((last - now, one.server, last))
@@ -404,9 +404,9 @@ def clock_ahead(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def idle_origin_jump(situation: Situation) -> Iterator[Finding]:
+def idle_origin_jump(context: DetectorContext) -> Iterator[Finding]:
     """Origins that were quiet for longer than the window and then went on: whoever is before the gap cannot be supplied."""
-    for row in situation.floors.floors:
+    for row in context.floors.floors:
         for one in row["servers"]:
             if not one["gap"]:
                 continue
@@ -433,9 +433,9 @@ def idle_origin_jump(situation: Situation) -> Iterator[Finding]:
 # --- tombstones and conflicts
 
 
-def tombstones(situation: Situation) -> Iterator[Finding]:
+def tombstones(context: DetectorContext) -> Iterator[Finding]:
     """Tombstones past the window, and who has not seen them."""
-    for one in situation.floors.tombstones:
+    for one in context.floors.tombstones:
         if one["forgets"]:
             yield Finding(
                 "TOMBSTONE_REAPABLE",
@@ -466,15 +466,15 @@ def tombstones(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def entry_conflict(situation: Situation) -> Iterator[Finding]:
+def entry_conflict(context: DetectorContext) -> Iterator[Finding]:
     """Entries that were set aside because another of the same id was made earlier, and those of which two are there still."""
-    for one in situation.topology.replicas:
-        source = states_of(situation.case, situation.topology, one)
+    for one in context.topology.replicas:
+        source = states_of(context.case, context.topology, one)
         if source is None:
             continue
         count, shown = 0, list[Row]()
         where = pc.field("class") == "conflict"
-        for batch in situation.rows(
+        for batch in context.rows(
             "entries", ["entry", "target", "source"], where, snapshot=source.snapshot, server=one.server
         ):
             count += batch.num_rows
@@ -490,7 +490,7 @@ def entry_conflict(situation: Situation) -> Iterator[Finding]:
                 fix=(_LOOK_AT_EACH,),
             )
     twice: dict[str | None, list[Row]] = {}
-    for row in situation.verdicts.made_twice:
+    for row in context.verdicts.made_twice:
         twice.setdefault(row["suffix"], []).append(row)
     for suffix, rows in twice.items():
         yield Finding(

@@ -16,7 +16,7 @@ from workbench.diagnosis.entry_diagnosis import CHANGE_STATE
 from workbench.model import EVIDENCE_SHOWN, Finding, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 UNWILLING, PULLED, CLOCK_AHEAD, UNREACHED, REFRESHED = (
     *("unwilling", "pulled", "clock_ahead", "unreached", "refreshed"),
@@ -163,20 +163,20 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
     return {"file": row["file"], "offset": row["offset"], "at": at, "text": row["text"]}
 
 
-def said_in(situation: Situation) -> dict[tuple[str, str, str | None], _Said]:
+def said_in(context: DetectorContext) -> dict[tuple[str, str, str | None], _Said]:
     """Server, code of a message and the origin that it names -> the lines of the last snapshot."""
     codes = pa.array([*_MEANINGS, UNWILLING, PULLED, CLOCK_AHEAD, UNREACHED, REFRESHED])
     found: dict[tuple[str, str, str | None], _Said] = {}
     where = pc.field("code").isin(codes)
-    for batch in situation.rows("messages", _COLUMNS, where, snapshot=situation.topology.snapshot):
+    for batch in context.rows("messages", _COLUMNS, where, snapshot=context.topology.snapshot):
         for row in batch.to_pylist():
             found.setdefault((row["server"], row["code"], row["origin"]), _Said()).add(row)
     return found
 
 
-def green_lines(situation: Situation) -> dict[str, tuple[dict[str, Any], ...]]:
+def green_lines(context: DetectorContext) -> dict[str, tuple[dict[str, Any], ...]]:
     """Server -> the line that says that nothing was supplied, and the one behind it that calls this a success."""
-    said = said_in(situation)
+    said = said_in(context)
     found = {}
     for (server, code, _), one in said.items():
         successes = said.get((server, PULLED, None))
@@ -187,14 +187,14 @@ def green_lines(situation: Situation) -> dict[str, tuple[dict[str, Any], ...]]:
     return found
 
 
-def told_by_logs(situation: Situation) -> Iterator[Finding]:
+def told_by_logs(context: DetectorContext) -> Iterator[Finding]:
     """What the log of a server says of which the pair matrix says nothing."""
     # A vector out of a log is of the moment of its last line, and tells no more than the log.
-    of_log = {one.server for one in situation.topology.replicas if CHANGE_STATE not in one.evidence}
-    paired = {row[end] for row in situation.pairs for end in ("supplier", "consumer")} - of_log
-    claimed = {origin for one in situation.topology.replicas for origin in one.vector}
-    own: dict[str | None, str] = {one.origin: one.server for one in situation.topology.replicas if one.origin}
-    said = said_in(situation)
+    of_log = {one.server for one in context.topology.replicas if CHANGE_STATE not in one.evidence}
+    paired = {row[end] for row in context.pairs for end in ("supplier", "consumer")} - of_log
+    claimed = {origin for one in context.topology.replicas for origin in one.vector}
+    own: dict[str | None, str] = {one.origin: one.server for one in context.topology.replicas if one.origin}
+    said = said_in(context)
     for (server, code, origin), one in sorted(said.items(), key=lambda item: (*item[0][:2], item[0][2] or "")):
         if code in _MEANINGS and server not in paired and _still(one, said.get((server, REFRESHED, None))):
             about = _MEANINGS[code]
@@ -219,7 +219,7 @@ def told_by_logs(situation: Situation) -> Iterator[Finding]:
                 ),
             )
         elif code == UNREACHED and _still(one, said.get((server, PULLED, None))):
-            links = [link for link in situation.topology.links if link.consumer == server and link.enabled]
+            links = [link for link in context.topology.links if link.consumer == server and link.enabled]
             yield Finding(
                 "LINK_DISABLED",
                 "warning",
@@ -234,7 +234,7 @@ def told_by_logs(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
-    for server, lines in sorted(green_lines(situation).items()):
+    for server, lines in sorted(green_lines(context).items()):
         if server not in paired:
             yield Finding(
                 "STALLED_BUT_GREEN",

@@ -18,7 +18,7 @@ from workbench.systems.kanidm.cid import nanoseconds
 from workbench.systems.kanidm.rules.ranges import OK
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 Row = Mapping[str, Any]
 
@@ -30,18 +30,20 @@ class OtherSuppliers(NamedTuple):
     unlinked: list[str]
 
 
-def other_suppliers(situation: Situation, server: str, suffix: str | None, ahead: Mapping[str, Row]) -> OtherSuppliers:
+def other_suppliers(
+    context: DetectorContext, server: str, suffix: str | None, ahead: Mapping[str, Row]
+) -> OtherSuppliers:
     """The servers that can supply one; `ahead`: who remembers too little for it -> origin -> the first that is remembered."""
-    rows = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (server, suffix)]
+    rows = [row for row in context.pairs if (row["consumer"], row["suffix"]) == (server, suffix)]
     found = OtherSuppliers([], [])
-    some_linked = any(row["link"] for row in situation.pairs)
+    some_linked = any(row["link"] for row in context.pairs)
     for row in rows:
         supplier = row["supplier"]
         turned_down = any(reason["rule"] == TURNED_DOWN for reason in row["reasons"])
         if supplier in ahead or row["decision"] != OK or turned_down or row["delivers"] is False:
             continue
-        replica = situation.replica(supplier, suffix)
-        last = {of: high for of, (_, high) in ranges_of(situation.topology, replica).items()} if replica else {}
+        replica = context.replica(supplier, suffix)
+        last = {of: high for of, (_, high) in ranges_of(context.topology, replica).items()} if replica else {}
         if all(last.get(of, -1) >= nanoseconds(first) for firsts in ahead.values() for of, first in firsts.items()):
             linked = not some_linked or (row["link"] and row["link_enabled"] is not False)
             (found.linked if linked else found.unlinked).append(supplier)
@@ -49,35 +51,35 @@ def other_suppliers(situation: Situation, server: str, suffix: str | None, ahead
 
 
 def instead_of_refresh(
-    situation: Situation, server: str, suffix: str | None, ahead: Sequence[str], others: OtherSuppliers
+    context: DetectorContext, server: str, suffix: str | None, ahead: Sequence[str], others: OtherSuppliers
 ) -> Mapping[str, Any] | None:
     """The step that comes before any refresh of a server, or makes it needless; None: no server can supply it any more."""
     names = listed(ahead)
     why = f"behind that session {server} has seen what {names} still remember{'s' if len(ahead) == 1 else ''}"
     if others.linked:
         return step(
-            f"let {server} pull from {listed(others.linked, 'or')}{_before(situation, server, suffix, others.linked)}: refresh "
+            f"let {server} pull from {listed(others.linked, 'or')}{_before(context, server, suffix, others.linked)}: refresh "
             "nothing",
             why,
         )
     if others.unlinked:
         source = others.unlinked[0]
         return step(
-            f"link {source} and {server} in both server.toml{_before(situation, server, suffix, [source])}: nothing is deleted "
+            f"link {source} and {server} in both server.toml{_before(context, server, suffix, [source])}: nothing is deleted "
             "by that, and no server is refreshed",
             f"{source} can still supply {server}, which does not pull from it; {why}",
         )
     return None
 
 
-def _before(situation: Situation, server: str, suffix: str | None, suppliers: Sequence[str]) -> str:
+def _before(context: DetectorContext, server: str, suffix: str | None, suppliers: Sequence[str]) -> str:
     """Until when these can supply a server, if they forget soon what it needs."""
     late = [
         supplier
         for supplier in suppliers
         if any(
             one["server"] == supplier and server in one["leaves_behind"]
-            for row in situation.floors.floors
+            for row in context.floors.floors
             if row["suffix"] == suffix
             for one in row["servers"]
         )

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosis.missed_by_vector import may_come_back
 from workbench.diagnosis.unrelated_data import odd_ones
 from workbench.model import counted
-from workbench.repair.plan_types import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
+from workbench.repair.plan_types import ALL, ROLLED_BACK, Need, ProposedRepair, Repairs, Step, View
 from workbench.rules.pull_model import PullModel
-from workbench.rules.repair_model import Lot
+from workbench.rules.repair_model import ChangeGroup
 from workbench.safety import as_file_name, printable
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 
@@ -141,7 +141,7 @@ def _until_the_purge(view: View, supplier: str, server: str) -> Iterator[str]:
     """Whom the supplier can supply until its next purge alone, and then no more than whoever was filled from it."""
     behind = {
         name
-        for row in view.situation.floors.floors
+        for row in view.context.floors.floors
         for one in (row["servers"] if row["suffix"] == view.suffix else ())
         if one["server"] == supplier
         for name in one["leaves_behind"]
@@ -157,17 +157,17 @@ def _until_the_purge(view: View, supplier: str, server: str) -> Iterator[str]:
 class WriteAgain:
     """Write the few attributes that a server missed once more where they are right: a new change of them is sent to all."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For changes of attributes that people write, and for missing deletions, as long as they are few.
 
         Also for what waits and no session delivers, of an origin that suppliers leave out: no refresh is needed for that.
         """
         if need.server is None or not need.lacks:
             return
-        verdicts = view.situation.verdicts
+        verdicts = view.context.verdicts
         of = [row for row in verdicts.missing if row["server"] == need.server] if need.hidden else verdicts.stranded
         rows = [row for row in of if row["suffix"] == view.suffix]
-        system = view.situation.topology.system
+        system = view.context.topology.system
         asked = [(system.typed(row["position"]) or "", row) for row in rows]
         lots = sorted(lack.lot for lack in need.lacks)
         wanted = [view.model.lots[number] for number in lots]
@@ -187,9 +187,11 @@ class WriteAgain:
             yield self._draft(view, need.server, server, rows, lots)
 
     @staticmethod
-    def _draft(view: View, server: str, right: str, rows: Sequence[Mapping[str, Any]], lots: list[int]) -> Draft:
+    def _draft(
+        view: View, server: str, right: str, rows: Sequence[Mapping[str, Any]], lots: list[int]
+    ) -> ProposedRepair:
         """Values are written where they are right, and what was deleted elsewhere is deleted where it still is."""
-        system = view.situation.topology.system
+        system = view.context.topology.system
         values = [row for row in rows if row["attribute"]]
         deletions = [row for row in rows if not row["attribute"]]
         written = {
@@ -203,7 +205,7 @@ class WriteAgain:
             if mine:
                 effect = {"do": "rewrite", "server": right, "lots": sorted(some), "entry": None}
                 steps.append(_by_hand_on(view, server, on, mine, (effect,) if some else ()))
-        return Draft(
+        return ProposedRepair(
             "write-again",
             f"write {counted(len(rows))} again, by hand",
             tuple(steps),
@@ -211,7 +213,7 @@ class WriteAgain:
         )
 
 
-def _is_within(lot: Lot, position: str, origin_of: Callable[[str], str]) -> bool:
+def _is_within(lot: ChangeGroup, position: str, origin_of: Callable[[str], str]) -> bool:
     """True if a change is one of a lot."""
     return lot.origin == origin_of(position) and lot.first <= position <= lot.last
 
@@ -256,7 +258,7 @@ def _by_hand_on(
 class LinkServers:
     """Let two servers pull from each other that do not yet: what one can still supply is brought, and nothing is deleted."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For what no link brings, between a server at the end of a link that brings nothing and one that can supply it."""
         model = view.model
         assert isinstance(model, PullModel)
@@ -279,7 +281,7 @@ class LinkServers:
         return not any(answer.refused for answer in answers) and bool(answers[0].owed)
 
     @staticmethod
-    def _draft(view: View, supplier: str, server: str) -> Draft:
+    def _draft(view: View, supplier: str, server: str) -> ProposedRepair:
         until = "; ".join(_supplied_until(view, supplier, server))
         todo = [
             f"on {name}: in server.toml, a table for repl://{other} of type mutual-pull, with partner_cert of {other}; then "
@@ -307,12 +309,12 @@ class LinkServers:
             ),
         )
         says = f"link {supplier} and {server}"
-        return Draft(f"link-{supplier}-and-{server}", says, (step,), load=f"what {server} lacks is sent once")
+        return ProposedRepair(f"link-{supplier}-and-{server}", says, (step,), load=f"what {server} lacks is sent once")
 
 
 def _supplied_until(view: View, supplier: str, server: str) -> Iterator[str]:
     """Until when a server can supply another one, if it forgets soon what that needs."""
-    rows = (row for row in view.situation.floors.floors if row["suffix"] == view.suffix)
+    rows = (row for row in view.context.floors.floors if row["suffix"] == view.suffix)
     if any(one["server"] == supplier and server in one["leaves_behind"] for row in rows for one in row["servers"]):
         yield f"{supplier} has not purged since its backup: it can supply {server} only until its next purge, every ten minutes"
 
@@ -322,7 +324,7 @@ class Refresh:
 
     automatic = False
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For whatever no pull brings; from the servers it pulls from, the most complete data first.
 
         Where two servers are apart and nobody can tell which one is right, also the other way round.
@@ -349,7 +351,7 @@ class Refresh:
         some = (one for one in model.servers.values() if one.name != server and one.name in linked)
         return [one.name for one in sorted(some, key=lambda one: (-len(one.holds), one.name))]
 
-    def _draft(self, view: View, supplier: str, server: str) -> Draft:
+    def _draft(self, view: View, supplier: str, server: str) -> ProposedRepair:
         model = view.model
         only = _only_at(model, server)
         count = sum(model.lots[number].changes for number in only)
@@ -381,7 +383,7 @@ class Refresh:
             undo_commands=(("on", server, "rm", back_up),),
             effects=({"do": "save", "lots": only},),
         )
-        return Draft(
+        return ProposedRepair(
             f"{'automatic-' * self.automatic}refresh-from-{supplier}",
             f"let {server} refresh itself from {supplier}, now and whenever it is too far behind" * self.automatic
             or says,
@@ -412,7 +414,7 @@ class Refresh:
                     f"what only {server} holds is gone: nobody can log in there while it is filled",
                     *([first] if others else []),
                     *_until_the_purge(view, supplier, server),
-                    *filter(None, [may_come_back(view.situation, server, view.suffix, supplier).removeprefix("; ")]),
+                    *filter(None, [may_come_back(view.context, server, view.suffix, supplier).removeprefix("; ")]),
                 ]
             ),
             cannot_undo="the database is replaced; restoring the backup would bring the old UUID back to an older state, and "
@@ -434,7 +436,7 @@ class AutomaticRefresh(Refresh):
 
     automatic = True
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """Where its suppliers answer that it has to be refreshed: on no other answer does a server do it by itself."""
         if need.server is None or need.code not in (REFRESH, UNRELATED):
             return
@@ -456,7 +458,7 @@ class AutomaticRefresh(Refresh):
 class RefreshBackwards(Refresh):
     """Refreshing a good server from the one that lacks changes."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For missing changes: the direction that is mistaken most easily."""
         if need.server is not None and need.hidden:
             for supplier in self._sources(view, need.server)[:1]:
@@ -467,18 +469,18 @@ class RefreshBackwards(Refresh):
 class RestoreBackup:
     """Restoring a backup of its own at a server that lacks changes."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For whatever no pull brings."""
         if need.server is not None and (need.lacks or need.code in _STUCK):
             why = "it brings the same UUID back in an older state: what the server wrote since is lost to it, and hidden once it "
             why += "writes again; until then the others refuse to supply it"
-            yield Draft("restore-backup", f"restore a backup at {need.server}", refused=why)
+            yield ProposedRepair("restore-backup", f"restore a backup at {need.server}", refused=why)
 
 
 class WaitForPurge:
     """Let an origin that nobody has heard of for longer than the window leave the vectors by itself."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For origins without a server."""
         if need.code != STALE or need.origin is None:
             return
@@ -496,14 +498,14 @@ class WaitForPurge:
                 cannot_undo="what was forgotten by age stays forgotten",
                 effects=({"do": "forget", "origin": need.origin},),
             )
-            yield Draft("wait-for-purge", f"wait until the servers forget {need.origin}", (step,))
+            yield ProposedRepair("wait-for-purge", f"wait until the servers forget {need.origin}", (step,))
             return
 
 
 class SetClock:
     """Set a clock that is ahead."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For a server whose changes lie in the future of others."""
         if need.code != CLOCK or need.server is None:
             return
@@ -524,7 +526,7 @@ class SetClock:
             undo_commands=(("on", server, "timedatectl", "set-ntp", "false"),),
             effects=({"do": "set_clock", "server": server},),
         )
-        yield Draft("set-clock", f"let {server} take its time from the network", (step,))
+        yield ProposedRepair("set-clock", f"let {server} take its time from the network", (step,))
 
 
 _REFRESHED = ("REFRESH_REQUIRED", "SUPPLIER_BEHIND", "NO_OVERLAP", "DIVERGED", "UNRELATED_DATA")

@@ -10,16 +10,16 @@ from workbench.model import Finding, step
 from workbench.systems.comdb2.detectors.shown import place_text, some, tiers_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.tier_diagnosis import Tiers
     from workbench.diagnosis.tier_histories import Apart
 
 ASK_WHO_LEADS = "select host, is_master from comdb2_cluster"
 
 
-def apart_at_the_source(situation: Situation) -> Iterator[Finding]:
+def apart_at_the_source(context: DetectorContext) -> Iterator[Finding]:
     """Source clusters of which one node holds other records than another one: the log that all others follow is in doubt."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for one in tiers.logs.apart:
         source = tiers.source_of(one.nodes[0]) or ""
         if one.elected is None:
@@ -30,9 +30,9 @@ def apart_at_the_source(situation: Situation) -> Iterator[Finding]:
                     yield _left_behind(tiers, source, one, name)
 
 
-def parted_siblings(situation: Situation) -> Iterator[Finding]:
+def parted_siblings(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that follow one source and hold different logs, where no log of that source was collected."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for first, other in tiers.logs.siblings:
         both, source = tiers.logs.looked.pairs[first, other], tiers.source_of(first) or ""
         if not forked(both):

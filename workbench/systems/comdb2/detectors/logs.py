@@ -16,7 +16,7 @@ from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, pla
 from workbench.systems.comdb2.lsn import FIRST, lsn_text
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.tier_diagnosis import Tiers
 
 _AT_ONCE = timedelta(seconds=1)
@@ -28,9 +28,9 @@ _IN_ONE_GO = timedelta(minutes=10)
 _CONNECT_ANEW = "let {} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it"
 
 
-def damaged_logs(situation: Situation) -> Iterator[Finding]:
+def damaged_logs(context: DetectorContext) -> Iterator[Finding]:
     """Logs that lack records, or contradict themselves: proven by the places and lengths of their own records."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for name in sorted(tiers.logs.parts):
         log, source = tiers.logs.log(name), tiers.source_of(name)
         if log is None:
@@ -83,9 +83,9 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def damaged_before(situation: Situation) -> Iterator[Finding]:
+def damaged_before(context: DetectorContext) -> Iterator[Finding]:
     """Logs that lacked records in an earlier snapshot, where what was collected since begins behind the place."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for hole in tiers.holes_before:
         name = hole.server
         lacked = f"{counted(hole.count, 'record')} " if hole.count else "what stands "
@@ -151,9 +151,9 @@ def _what_lacks(proof: Mapping[str, str]) -> str:
     )
 
 
-def parted_logs(situation: Situation) -> Iterator[Finding]:
+def parted_logs(context: DetectorContext) -> Iterator[Finding]:
     """Logs that hold other records than the source's at the same place, or records that it does not have."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for name in sorted(tiers.logs.parts):
         both, reference, source = tiers.logs.beside_source(name), tiers.logs.reference(name), tiers.source_of(name)
         if both is None or both.prefix or source is None or reference is None:
@@ -308,9 +308,9 @@ def _others_there(tiers: Tiers, name: str, reference: str, place: tuple[int, int
     return alike, unlike
 
 
-def ended_early(situation: Situation) -> Iterator[Finding]:
+def ended_early(context: DetectorContext) -> Iterator[Finding]:
     """Dumps that end before the place where the node itself was, or of the source any that tells of it."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source in tiers.sources:
         rows, by_others = [], False
         for name in tiers.members[source]:
@@ -349,13 +349,13 @@ def _copies_go_on(tiers: Tiers, name: str) -> bool:
     return any(one == name and pairs[one, copy].ahead.count for one, copy in tiers.logs.pairs)
 
 
-def ahead_of_source(situation: Situation) -> Iterator[Finding]:
+def ahead_of_source(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that answered before the source did, and were further: the source cut its log off, or lost its end.
 
     One that was asked later may have got more meanwhile, but no whole files within seconds; and not where the source answered
     less than it had reported itself.
     """
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source, name in each(tiers):
         last, probe = tiers.seen.probed(name), tiers.seen.probes.get(name)
         heads = [one for one in tiers.roots(source) if tiers.seen.probed(one)]
@@ -403,13 +403,13 @@ def ahead_of_source(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def older_generation(situation: Situation) -> Iterator[Finding]:
+def older_generation(context: DetectorContext) -> Iterator[Finding]:
     """Nodes whose newest commit is of another generation than the source's at the same place, or of an older one behind it.
 
     Along one log generations never fall: these two commits are of two histories.
     """
-    tiers = tiers_of(situation)
-    told = {one.server for one in ahead_of_source(situation)}
+    tiers = tiers_of(context)
+    told = {one.server for one in ahead_of_source(context)}
     for source in tiers.sources:
         for name in tiers.members[source]:
             mine, generation, at = _commit(tiers, name)
@@ -480,9 +480,9 @@ def _of_two_histories(tiers: Tiers, source: str, name: str, root: str, since: bo
     )
 
 
-def newer_generation(situation: Situation) -> Iterator[Finding]:
+def newer_generation(context: DetectorContext) -> Iterator[Finding]:
     """Nodes whose newest commit is of a newer generation than that of their source, which is further: two histories as well."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source, name in each(tiers):
         root = older_source(tiers, name)
         if root is None or name in tiers.logs.parts:
@@ -520,9 +520,9 @@ def _commit(tiers: Tiers, name: str) -> tuple[tuple[int, int] | None, int | None
     return (tiers.seen.probed(name, "commit"), probe["commit_generation"], probe["at"]) if probe else (None, None, None)
 
 
-def history_changed(situation: Situation) -> Iterator[Finding]:
+def history_changed(context: DetectorContext) -> Iterator[Finding]:
     """A new generation, or ends of logs that were cut off: what the registry says of a node may be of the history before."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     before: Mapping[str, Row] = tiers.before.probes if tiers.before else {}
     for source in tiers.sources:
         probes = {name: tiers.seen.probes[name] for name in tiers.members[source] if name in tiers.seen.probes}

@@ -21,7 +21,7 @@ from workbench.rules.tier_conditions import (
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, span_text, tiers_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.tier_diagnosis import Tiers
 
 RESET = """exec procedure sys.physrep.reset_nodes('{}', "'{}'", 'Inactive')"""
@@ -49,9 +49,9 @@ def _counts_as_child(tiers: Tiers, name: str) -> str:
     return f"; it still counts as one of {taken} that pull from {place.parents[0]} (fanout {tiers.fanout(name)})"
 
 
-def gone(situation: Situation) -> Iterator[Finding]:
+def gone(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that do not answer, or do not report themselves: frozen, killed, shut down, hung."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source in tiers.sources:
         for name in tiers.members[source]:
             state = tiers.states[name]
@@ -103,9 +103,9 @@ def _taken_out(tiers: Tiers, name: str) -> str:
     return "its row says Inactive: if it was taken out on purpose, leave it as it is" if state == "Inactive" else ""
 
 
-def not_replicating(situation: Situation) -> Iterator[Finding]:
+def not_replicating(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that answer and do not replicate: stopped by command, or waiting for a source."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     awaited: dict[str, set[str]] = {}
     for pull in tiers.seen.awaited:
         awaited.setdefault(pull.name, set()).add(pull.source)
@@ -181,9 +181,9 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def standing_still(situation: Situation) -> Iterator[Finding]:
+def standing_still(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that look connected and get nothing: by what they count, by what their log says, or as two snapshots show."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for name, standing in sorted(tiers.standstills.items()):
         state, source, last = tiers.states[name], tiers.source_of(name), tiers.last(name)
         if state in (STOPPED, PENDING, NO_SOURCE, GAPPED):
@@ -228,9 +228,9 @@ def standing_still(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def reports_to_come(situation: Situation) -> Iterator[Finding]:
+def reports_to_come(context: DetectorContext) -> Iterator[Finding]:
     """Rows whose time the registry's clock had not come to: they look fresh, whatever became of their nodes."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     names = sorted(tiers.seen.ahead)
     if not names:
         return
@@ -253,9 +253,9 @@ def reports_to_come(situation: Situation) -> Iterator[Finding]:
     )
 
 
-def set_aside(situation: Situation) -> Iterator[Finding]:
+def set_aside(context: DetectorContext) -> Iterator[Finding]:
     """Nodes of the source that are there, and whose rows say that they are no candidates: nobody is sent to them."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source in tiers.sources:
         roots = [name for name in tiers.roots(source) if name in tiers.seen.nodes]
         out = [
@@ -343,9 +343,9 @@ def _start_first(tiers: Tiers, silent: list[str], name: str, file: int) -> Itera
 _HIDES = "its query begins at the source and drops all below a node without the file"
 
 
-def cannot_go_on(situation: Situation) -> Iterator[Finding]:
+def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that need a log file which their source has deleted, or is about to."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source, name in each(tiers):
         last, gap = tiers.last(name), tiers.gap(name)
         if last is None or not tiers.needs(name) or name in tiers.seen.cut_since:

@@ -12,7 +12,7 @@ from workbench.systems.comdb2.sql import set_state
 from workbench.systems.comdb2.tiering import named_in_file
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.tier_diagnosis import Tiers
 
 Unsafe = tuple[str, str, str, str, Callable[[str], bool]]
@@ -66,9 +66,9 @@ UNSAFE: tuple[Unsafe, ...] = (
 )
 
 
-def unsafe_settings(situation: Situation) -> Iterator[Finding]:
+def unsafe_settings(context: DetectorContext) -> Iterator[Finding]:
     """Settings of nodes by which something can be lost or looks other than it is."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     nodes = sorted(tiers.seen.settings)
     for severity, setting, does, do, meant in UNSAFE:
         set_so = [name for name in nodes if (value := tiers.seen.tunable(name, setting)) is not None and meant(value)]

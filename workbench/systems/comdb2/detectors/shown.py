@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from workbench.systems.comdb2.lsn import lsn_text
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.tier_diagnosis import Tiers
 
 Row = Mapping[str, Any]
 
 
-def tiers_of(situation: Situation) -> Tiers:
+def tiers_of(context: DetectorContext) -> Tiers:
     """The trees of the situation."""
-    assert situation.verdicts.tiers is not None
-    return situation.verdicts.tiers
+    assert context.verdicts.tiers is not None
+    return context.verdicts.tiers
 
 
 def each(tiers: Tiers) -> Iterator[tuple[str, str]]:

@@ -14,14 +14,14 @@ from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.tier_diagnosis import Tiers
     from workbench.rules.log_retention import LogHold
 
 
-def cycles(situation: Situation) -> Iterator[Finding]:
+def cycles(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that pull from each other in a circle: a finding for each circle."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source in tiers.sources:
         left = [name for name in tiers.members[source] if (place := tiers.place(name)) and place.problem == CIRCLE]
         while left:
@@ -96,9 +96,9 @@ def _circle(tiers: Tiers, name: str) -> list[str]:
     return sorted(other for other in above(name) if name in above(other)) or [name]
 
 
-def orphans(situation: Situation) -> Iterator[Finding]:
+def orphans(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that say that they replicate, and hang on no source."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source, name in each(tiers):
         place = tiers.place(name)
         if tiers.states[name] != ORPHAN and not (
@@ -128,9 +128,9 @@ def orphans(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def unlisted(situation: Situation) -> Iterator[Finding]:
+def unlisted(context: DetectorContext) -> Iterator[Finding]:
     """Nodes of the source, and nodes that others pull from, or that pull, of which the registry has no row."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     without_row = unlisted_nodes(tiers)
     for source in tiers.sources:
         own = tiers.roots(source)
@@ -165,9 +165,9 @@ def unlisted(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def full_nodes(situation: Situation) -> Iterator[Finding]:
+def full_nodes(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that more pull from than the fanout says."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source in tiers.sources:
         for name in tiers.members[source]:
             place = tiers.place(name)
@@ -204,9 +204,9 @@ def full_nodes(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def too_deep(situation: Situation) -> Iterator[Finding]:
+def too_deep(context: DetectorContext) -> Iterator[Finding]:
     """Trees with more tiers than their nodes need: each one adds its delay, and hides what is below it when it fails."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source in tiers.sources:
         tiered = {name: place.tier for name, place in tiers.trees[source].places.items() if place.tier is not None}
         roots, fanout = len(tiers.roots(source)), max(1, tiers.told.rules.fanout_of(source))
@@ -243,9 +243,9 @@ FEW = 10
 """Of so many nodes that wait it is worked out what the registry would answer them: it is the same for all."""
 
 
-def pending_limit(situation: Situation) -> Iterator[Finding]:
+def pending_limit(context: DetectorContext) -> Iterator[Finding]:
     """So many nodes wait for a source that the registry refuses all that ask."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     most = tiers.told.rules.most_pending
     waiting = sorted(name for name, row in tiers.seen.nodes.items() if row["state"] == "Pending")
     if most is None or len(waiting) < most + (not tiers.told.rules.full_at_limit):
@@ -272,9 +272,9 @@ def pending_limit(situation: Situation) -> Iterator[Finding]:
     )
 
 
-def reverse_links(situation: Situation) -> Iterator[Finding]:
+def reverse_links(context: DetectorContext) -> Iterator[Finding]:
     """Rows for connections that the source makes to a node: without the other half nobody pulls."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     pulling: dict[str, set[str]] = {}
     for pull in tiers.seen.pulls:
         pulling.setdefault(pull.name, set()).add(pull.source)
@@ -365,9 +365,9 @@ def _row(row: Pull) -> dict[str, str]:
     }
 
 
-def held_log(situation: Situation) -> Iterator[Finding]:
+def held_log(context: DetectorContext) -> Iterator[Finding]:
     """Who keeps the source from deleting log files, where its version lets anybody."""
-    tiers = tiers_of(situation)
+    tiers = tiers_of(context)
     for source in tiers.sources:
         held = tiers.hold(source)
         head = tiers.known_head(source)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.diagnosis.tier_generations import older_source
 from workbench.diagnosis.tier_sources import what_would_tell
 from workbench.model import counted
-from workbench.repair.plan_types import Draft, Need, View
+from workbench.repair.plan_types import Need, ProposedRepair, View
 from workbench.rules.tier_repair_model import GONE, TierModel
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
@@ -77,17 +77,17 @@ def late(view: View, need: Need) -> bool:
     return need.code in (FULL, ORPHAN)
 
 
-def safe(draft: Draft, *names: str) -> Draft:
+def safe(draft: ProposedRepair, *names: str) -> ProposedRepair:
     """A name that is no plain word stands in no statement: what it would become there nobody can say."""
     odd = [name for name in names if not sql.is_plain(name)]
     if not odd:
         return draft
-    return Draft(draft.way, draft.says, refused=f"{odd[0]!a} is no plain name, and goes into no statement")
+    return ProposedRepair(draft.way, draft.says, refused=f"{odd[0]!a} is no plain name, and goes into no statement")
 
 
-def weighed(view: View, need: Need, draft: Draft) -> Draft:
+def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
     """A way is refused while nothing tells which log is the source; what only the log of the node has is thrown away by it."""
-    tiers = view.situation.verdicts.tiers
+    tiers = view.context.verdicts.tiers
     if tiers is None or not draft.steps or draft.refused:
         return draft
     if not tiers.source_is_known:
@@ -108,7 +108,7 @@ def weighed(view: View, need: Need, draft: Draft) -> Draft:
     if need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
     count, first = own
-    of = view.situation.topology.system.show(view.situation.topology.system.order_key("", *first))
+    of = view.context.topology.system.show(view.context.topology.system.order_key("", *first))
     theirs = tiers.logs.reference(need.server)
     # Where a second log is another one than the source's, it may be the same other one.
     alone = not any(
@@ -124,7 +124,7 @@ _CONNECTS = frozenset({"force_registration", "restart"})
 _MOVES = _CONNECTS | {"replicate_from", "rebuild"}
 
 
-def _sent_to_another_history(tiers: Tiers, need: Need, draft: Draft) -> str:
+def _sent_to_another_history(tiers: Tiers, need: Need, draft: ProposedRepair) -> str:
     """Why a way is refused because the nodes of the source hold different logs; empty: they do not, or it moves no node."""
     moved = {step.repair for step in draft.steps} & _MOVES
     if not moved or need.server is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.repair.plan_types import ALL, Draft, Need, Step, View
+from workbench.repair.plan_types import ALL, Need, ProposedRepair, Step, View
 from workbench.rules.tier_repair_model import APART, GONE, PULLING, TierModel
 from workbench.rules.tree_balancing import Files, balanced
 from workbench.systems.comdb2 import sql
@@ -19,7 +19,7 @@ DONORS = 3
 class Restart:
     """Shut a node down and start it again: it registers when it starts."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For nodes whose replication was stopped, or that wait though somebody would be offered to them."""
         model = tiers_of(view)
         name = need.server
@@ -27,12 +27,14 @@ class Restart:
             return
         if of_source(view, name):
             if need.code == ORPHAN:
-                yield safe(Draft(f"restart-{name}", f"restart {name}", (_enlisting(view, name),), downtime=name), name)
+                yield safe(
+                    ProposedRepair(f"restart-{name}", f"restart {name}", (_enlisting(view, name),), downtime=name), name
+                )
             return
         if name in model.spoilt or model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
             return
         if not model.servers[name].up:
-            yield Draft("restart", f"shut {name} down and start it again", refused=_unreached(name))
+            yield ProposedRepair("restart", f"shut {name} down and start it again", refused=_unreached(name))
             return
         step = _restarted(
             view,
@@ -45,7 +47,7 @@ class Restart:
             + _unheld(view, name),
             cannot_undo="from whom it pulled before, the registry may not offer again",
         )
-        yield safe(Draft("restart", f"shut {name} down and start it again", (step,), downtime=name), name)
+        yield safe(ProposedRepair("restart", f"shut {name} down and start it again", (step,), downtime=name), name)
 
 
 def _enlisting(view: View, name: str) -> Step:
@@ -89,19 +91,19 @@ def _restarted(
 class StartReplication:
     """Starting the replication of a node by command."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For nodes that were stopped by command: what everybody tries first."""
         model = tiers_of(view)
         if need.server is not None and model.condition.get(need.server) == "stopped":
             why = "in the one known try the whole node hung: it answered no SQL any more, its state was `InActive`"
             says = f"call sys.cmd.start_replication on {need.server}"
-            yield Draft("start-replication", says, refused=why)
+            yield ProposedRepair("start-replication", says, refused=why)
 
 
 class ForceRegistration:
     """Let nodes ask the registry anew, without stopping them."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For nodes under one that serves too many or is gone, and for nodes that hang on no source."""
         model = tiers_of(view)
         name = need.server
@@ -124,10 +126,12 @@ class ForceRegistration:
         steps = tuple(_force(view, one) for one in moving)
         says = f"let {', '.join(moving[:3])}{', ...' if len(moving) > 3 else ''} ask the registry anew"
         if moving == [name] and not model.servers[name].up:
-            yield Draft("force-registration", says, refused=_unreached(name))
+            yield ProposedRepair("force-registration", says, refused=_unreached(name))
         elif steps:
             yield safe(
-                Draft("force-registration", says, steps), *moving, *(up for one in moving for up in model.parents(one))
+                ProposedRepair("force-registration", says, steps),
+                *moving,
+                *(up for one in moving for up in model.parents(one)),
             )
 
 
@@ -201,7 +205,7 @@ def _in_circle(model: TierModel, name: str) -> bool:
 class Donor:
     """Point a node at another one that still has the file it needs."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For nodes that lack something; those that do not have the file are named too, and refused."""
         model = tiers_of(view)
         name = need.server
@@ -210,7 +214,7 @@ class Donor:
         able = [one for one in model.serving(name) if one not in parted(view)]
         for donor in able[:DONORS]:
             yield safe(
-                Draft(
+                ProposedRepair(
                     f"donor-{donor}", f"let {name} pull from {donor}", (_donor_step(view, name, donor),), downtime=name
                 ),
                 name,
@@ -220,7 +224,7 @@ class Donor:
             file = model.needed_file(name)
             for donor in sorted(one for one in model.tree(model.source_of[name]).roots if model.servers[one].up)[:1]:
                 why = f"{donor} does not have file {file} any more, and neither has any other node that answers"
-                yield Draft(f"donor-{donor}", f"let {name} pull from {donor}", refused=why)
+                yield ProposedRepair(f"donor-{donor}", f"let {name} pull from {donor}", refused=why)
 
 
 def _donor_step(view: View, name: str, donor: str) -> Step:
@@ -248,7 +252,7 @@ def _donor_step(view: View, name: str, donor: str) -> Step:
 class Rebuild:
     """Build a node anew from a copy of another one that was shut down cleanly."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For nodes that no log can bring up to date; from the nodes of its database first."""
         # One that is gone is taken out of the tree: nobody has to shut another node down for it.
         model = tiers_of(view)
@@ -265,7 +269,7 @@ class Rebuild:
                 *((reset_step(view, name, "has ended"),) if model.parents(name) else ()),
                 self._step(view, name, sibling, writes, given_up),
             )
-            draft = Draft(
+            draft = ProposedRepair(
                 f"rebuild-from-{sibling}",
                 f"build {name} anew from a copy of {sibling}",
                 steps,
@@ -364,8 +368,8 @@ def _alone_writes(model: TierModel, name: str) -> str:
 class AskTopology:
     """The procedure that is said to return all nodes with their tiers."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For trees that are not whole: who looks for the shape of a tree finds this first."""
         if need.code in (CYCLE, ORPHAN):
             why = "it fails in every version: its query has no row to start from. The tree is worked out from the tables instead"
-            yield Draft("ask-topology", "call sys.physrep.topology on the registry", refused=why)
+            yield ProposedRepair("ask-topology", "call sys.physrep.topology on the registry", refused=why)

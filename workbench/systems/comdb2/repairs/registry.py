@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.repair.plan_types import Draft, Need, Step, View
+from workbench.repair.plan_types import Need, ProposedRepair, Step, View
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.repairs.needs import (
     CYCLE,
@@ -23,13 +23,13 @@ from workbench.systems.comdb2.repairs.needs import (
 class ResetNode:
     """Take the row of a node that is gone out of the tree."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For nodes that do not answer and whose rows still say that they replicate."""
         if need.code != HUNG or need.server is None or of_source(view, need.server):
             return  # a node of the source that is inactive is no candidate any more, and it is whose log all others have
         says = f"take {need.server} out of the tree"
         names = (need.server, *tiers_of(view).parents(need.server))
-        yield safe(Draft("reset-node", says, (reset_step(view, need.server, _FOR_GOOD),)), *names)
+        yield safe(ProposedRepair("reset-node", says, (reset_step(view, need.server, _FOR_GOOD),)), *names)
 
 
 _FOR_GOOD = "is gone for good: look at the machine, no table tells it from a frozen one"
@@ -67,7 +67,7 @@ def reset_step(view: View, name: str, why: str) -> Step:
 class Disconnect:
     """Delete the row that says that a node of the source pulls from one below it."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For circles that lead through the source."""
         if need.code != CYCLE or need.server is None or not of_source(view, need.server):
             return
@@ -77,7 +77,7 @@ class Disconnect:
         if all(followed != source for followed, _ in model.follows.values()):
             # In a circle every database could be the one at the top.
             why = f"nobody is told to follow {source}: collect the tunables, to see which database is the source"
-            yield Draft("disconnect", says, refused=why)
+            yield ProposedRepair("disconnect", says, refused=why)
             return
         step = Step(
             key=f"disconnect-{name}",
@@ -94,13 +94,13 @@ class Disconnect:
             undo_commands=tuple(("registry", sql.connect(name, parent)) for parent in parents),
             effects=({"do": "disconnect", "server": name},),
         )
-        yield safe(Draft("disconnect", says, (step,)), name, *parents)
+        yield safe(ProposedRepair("disconnect", says, (step,)), name, *parents)
 
 
 class SetActive:
     """Make a node of the source a candidate again."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For sources none of whose nodes is offered to anybody: their rows say that they wait, or were set aside."""
         model, name = tiers_of(view), need.server
         row = model.row(name) if name else None
@@ -121,13 +121,13 @@ class SetActive:
             undo_commands=(("registry", sql.set_state(name, row.state or "")),),
             effects=({"do": "enlist", "server": name},),
         )
-        yield safe(Draft("set-active", f"make {name} a candidate again", (step,)), name)
+        yield safe(ProposedRepair("set-active", f"make {name} a candidate again", (step,)), name)
 
 
 class ReverseRow:
     """Delete the row that makes a node wait for a connection which nobody makes."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For nodes that wait for their source to connect to them."""
         if need.code != REVERSE or need.server is None:
             return
@@ -150,14 +150,14 @@ class ReverseRow:
             effects=({"do": "await_nobody", "server": name}, {"do": "register", "server": name}),
         )
         if rows:
-            draft = Draft("delete-reverse-row", f"let {name} connect by itself", (step,))
+            draft = ProposedRepair("delete-reverse-row", f"let {name} connect by itself", (step,))
             yield safe(draft, name, *(row.source for row in rows))
 
 
 class FanoutOverride:
     """Let more nodes pull from one below this source."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For nodes that serve more than the fanout, where nobody wants them moved."""
         if need.code != FULL or need.server is None:
             return
@@ -180,16 +180,17 @@ class FanoutOverride:
             undo_commands=(("each_registry", sql.send(f"physrep_fanout_override {source} {before}")),),
             effects=({"do": "set_fanout", "source": source, "fanout": serves},),
         )
-        draft = Draft("fanout-override", f"raise the fanout below {source} to {serves}", (step,))
+        draft = ProposedRepair("fanout-override", f"raise the fanout below {source} to {serves}", (step,))
         yield safe(
-            Draft(draft.way, draft.says, draft.steps, costs=f"{need.server} stays as busy as it is"), f"{source}@x"
+            ProposedRepair(draft.way, draft.says, draft.steps, costs=f"{need.server} stays as busy as it is"),
+            f"{source}@x",
         )
 
 
 class RaiseLimit:
     """Let more nodes wait for a source before the registry refuses all."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For registries that refuse everybody although no row that waits is of a node that is gone."""
         if need.code != LIMIT:
             return
@@ -211,4 +212,4 @@ class RaiseLimit:
             f"physrep_max_pending_replicants {limit}\n",
             effects=({"do": "set_pending_limit", "limit": limit},),
         )
-        yield Draft("raise-pending-limit", f"raise the limit of nodes that wait to {limit}", (step,))
+        yield ProposedRepair("raise-pending-limit", f"raise the limit of nodes that wait to {limit}", (step,))

@@ -13,7 +13,7 @@ from workbench.systems.comdb2.rules import HOLDING, V2023, V2026, VERSIONS
 from workbench.systems.comdb2.scenarios.fields import BareLsn, Count, Seconds, Tables, listed
 
 
-class Asked(Inputs):
+class RegistryInputs(Inputs):
     """The arguments of sys.physrep.register_replicant."""
 
     dbname: str
@@ -30,7 +30,7 @@ class Registration(Tables):
     physrep_max_candidates: Count = V2026.most_offered
     physrep_max_pending_replicants: Count = 10
     firstfile_column: bool = False
-    call: Asked
+    call: RegistryInputs
 
 
 def registered(given: Registration) -> dict[str, Any]:

@@ -12,22 +12,22 @@ from workbench.systems.ds389.session_log.agreement_addresses import address_word
 from workbench.systems.ds389.session_log.closed_links import agreement_shown
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link
 
 
-def two_links_to_one(situation: Situation) -> Iterator[Finding]:
+def two_links_to_one(context: DetectorContext) -> Iterator[Finding]:
     """Of one suffix: two or more agreements of a supplier that are switched on and whose addresses are of one server."""
     leading: dict[tuple[str, str | None, str], list[Link]] = {}
-    for link in situation.topology.links:
+    for link in context.topology.links:
         if (end := link.consumer or link.address) and link.enabled is not False:
             leading.setdefault((link.supplier, link.suffix, end), []).append(link)
-    statuses = situation.statuses()
+    statuses = context.statuses()
     for (supplier, suffix, consumer), links in sorted(leading.items(), key=str):
         if len(links) < 2:
             continue
         known = {link.name: statuses.get((supplier, suffix, link.name), {}) for link in links}
-        led = {name: _server_of(situation, suffix, row.get("consumer_origin")) for name, row in known.items()}
+        led = {name: _server_of(context, suffix, row.get("consumer_origin")) for name, row in known.items()}
         moved = {name: other for name, other in led.items() if other not in (None, consumer)}
         names = " and ".join(sorted(known))
         at = "" if links[0].address == consumer else f" ({links[0].address})"
@@ -42,7 +42,7 @@ def two_links_to_one(situation: Situation) -> Iterator[Finding]:
             root=f"{len(links)} agreements of {supplier} lead to {consumer} ({names}){before}",
             fix=tuple(
                 _address(
-                    situation,
+                    context,
                     supplier,
                     suffix,
                     name,
@@ -61,17 +61,17 @@ def two_links_to_one(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def led_elsewhere(situation: Situation) -> Iterator[Finding]:
+def led_elsewhere(context: DetectorContext) -> Iterator[Finding]:
     """Agreements that name one collected server and lead to another one, where no other agreement of the supplier leads there.
 
     b-to-h leads to the address of r, and no agreement of b to that of h: h gets nothing from b itself
     """
-    shown = situation.topology
+    shown = context.topology
     for link in shown.links:
         meant = meant_for(shown, link) if link.enabled is not False else None
         if meant is None:
             continue
-        row = situation.statuses().get((link.supplier, link.suffix, link.name), {})
+        row = context.statuses().get((link.supplier, link.suffix, link.name), {})
         alike = sorted(
             other.name
             for other in shown.links
@@ -94,22 +94,20 @@ def led_elsewhere(situation: Situation) -> Iterator[Finding]:
             suffix=link.suffix,
             evidence=(agreement_shown(row, "consumer_host", "consumer_port"),),
             root=says,
-            fix=(
-                _address(situation, link.supplier, link.suffix, link.name, meant, f"its name says {meant}", "rename"),
-            ),
+            fix=(_address(context, link.supplier, link.suffix, link.name, meant, f"its name says {meant}", "rename"),),
         )
 
 
-def _server_of(situation: Situation, suffix: str | None, origin: str | None) -> str | None:
-    replicas = situation.topology.replicas
+def _server_of(context: DetectorContext, suffix: str | None, origin: str | None) -> str | None:
+    replicas = context.topology.replicas
     found = [one.server for one in replicas if origin and (one.suffix, one.origin) == (suffix, origin)]
     return found[0] if len(found) == 1 else None
 
 
 def _address(
-    situation: Situation, supplier: str, suffix: str | None, name: str, other: str | None, why: str, otherwise: str
+    context: DetectorContext, supplier: str, suffix: str | None, name: str, other: str | None, why: str, otherwise: str
 ) -> dict[str, str | None]:
-    links, statuses = situation.topology.links, situation.statuses()
+    links, statuses = context.topology.links, context.statuses()
     transport = statuses.get((supplier, suffix, name), {}).get("transport")
     alike = (
         link.address or ""

@@ -35,7 +35,7 @@ from workbench.topology.suffix_evidence import Evidence
 from workbench.topology.topology import not_collected
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import LinkKey, Situation
+    from workbench.diagnosis.detector_context import DetectorContext, LinkKey
     from workbench.topology.topology import Replica
 
 _LONGEST_AGE = timedelta(days=30, seconds=300)
@@ -66,7 +66,7 @@ class _Lines:
             self.kept.append(line_shown(row, place))
 
 
-def anchor_not_found(situation: Situation) -> Iterator[Finding]:
+def anchor_not_found(context: DetectorContext) -> Iterator[Finding]:
     """Linked pairs whose session finds no record of its anchor: nothing at all is sent, however much there is to send.
 
     Purged or missing is told by the rules, not by the words of the log. A missing one may be a moment's affair, when the
@@ -75,15 +75,15 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
     """
     lost = {
         (row["supplier"], row["suffix"], row["link"]): row
-        for row in situation.pairs
+        for row in context.pairs
         if row["link"] and row["decision"] == ANCHOR_NOT_FOUND and row["anchor_class"] in (PURGED, MISSING)
-        if _still_lost(situation, row)
+        if _still_lost(context, row)
     }
-    logs = {log.server: log for log in session_logs(situation.case)} if lost else {}
+    logs = {log.server: log for log in session_logs(context.case)} if lost else {}
     lines: dict[LinkKey, _Lines] = {}
     for server in sorted({server for server, _, _ in lost} & logs.keys()):
         for line, place in logs[server].lines((*NOT_FOUND, "position_found"), WITH_TEXT):
-            key = server, suffix_of_link(situation, server, line["link"]), line["link"]
+            key = server, suffix_of_link(context, server, line["link"]), line["link"]
             if pair := lost.get(key):
                 lines.setdefault(key, _Lines()).add(line, place, pair["anchor"])
     found: list[tuple[Row, _Lines, bool, list[str]]] = []
@@ -96,38 +96,36 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
         moment = missing and bool(told.others) and told.failures < 2
         others = sorted(
             one["supplier"]
-            for one in situation.pairs
+            for one in context.pairs
             if (one["consumer"], one["suffix"]) == (row["consumer"], row["suffix"])
             and one["link"]
             and one["link_enabled"] is not False
             and not one.get("link_failing")
             and one["decision"] == SEND
         )
-        if _waits_for_it_alone(situation, row):
+        if _waits_for_it_alone(context, row):
             others = []
         found.append((row, told, moment, others))
         if not (moment or others):
             stuck.setdefault(_of_one_log(row), []).append(row["consumer"])
     for row, told, moment, others in found:
         names = stuck.get(_of_one_log(row), [])
-        cleaned = (row["consumer"], row["suffix"]) in situation.once(in_the_way)  # then it begins elsewhere
+        cleaned = (row["consumer"], row["suffix"]) in context.once(in_the_way)  # then it begins elsewhere
         yield Finding(
             "ANCHOR_MISSING" if row["anchor_class"] == MISSING else "ANCHOR_PURGED",
             "info" if moment else "warning" if others or cleaned else "error",
-            _sentence(situation, row, told, others),
+            _sentence(context, row, told, others),
             server=row["supplier"],
             link=row["link"],
-            origin=situation.topology.system.origin_of(row["anchor"]),
+            origin=context.topology.system.origin_of(row["anchor"]),
             suffix=row["suffix"],
             items=(row["anchor"],),
             evidence=(_pair_shown(row), *told.kept, *([{"failures": told.failures}] if told.failures else [])),
-            fix=_repairs(situation, row, others),
-            assumes=(LOG_BEGINS_AT_FIRST_RECORD,)
-            if row["anchor_class_assumed"] and not _removed(situation, row)
-            else (),
+            fix=_repairs(context, row, others),
+            assumes=(LOG_BEGINS_AT_FIRST_RECORD,) if row["anchor_class_assumed"] and not _removed(context, row) else (),
             root=""
             if moment or others or cleaned
-            else f"nothing goes from {row['supplier']} to {listed(names)}: {_begins_at(situation, row)}",
+            else f"nothing goes from {row['supplier']} to {listed(names)}: {_begins_at(context, row)}",
         )
 
 
@@ -135,32 +133,32 @@ def _of_one_log(row: Row) -> tuple[str, str | None, str]:
     return row["supplier"], row["suffix"], row["anchor_class"]
 
 
-def _still_lost(situation: Situation, row: Row) -> bool:
+def _still_lost(context: DetectorContext, row: Row) -> bool:
     """False if only the consumer's vector is behind: read before its changelog, it names an anchor that nobody asks for."""
-    supplier, consumer = (situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
+    supplier, consumer = (context.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
     if not (supplier and consumer and supplier.log):
         return True
     seen = consumer.seen()
     if seen == consumer.vector:
         return True
-    log = situation.case.log(supplier.log)
+    log = context.case.log(supplier.log)
     talk = Sending().open(log, supplier.vector, seen, consumer.origin or "")
     return talk.start.decision == ANCHOR_NOT_FOUND
 
 
-def _waits_for_it_alone(situation: Situation, row: Row) -> bool:
+def _waits_for_it_alone(context: DetectorContext, row: Row) -> bool:
     """True if the consumer of the pair waits for changes of which its supplier has some, and that no running link would bring."""
-    supplier, typed = situation.replica(row["supplier"], row["suffix"]), situation.topology.system.typed
+    supplier, typed = context.replica(row["supplier"], row["suffix"]), context.topology.system.typed
     seen = supplier.seen() if supplier else {}
     lacks = [
         typed(one["position"]) or ""
-        for one in situation.verdicts.missing
+        for one in context.verdicts.missing
         if (one["server"], one["suffix"]) == (row["supplier"], row["suffix"])
     ]
 
     def has(one: Row) -> bool:
         first, upto = typed(one["first"]) or "", typed(one["last"]) or ""
-        mine = (key for key in lacks if situation.topology.system.origin_of(key) == one["origin"])
+        mine = (key for key in lacks if context.topology.system.origin_of(key) == one["origin"])
         without = max(one.get("lost") or 0, sum(first <= key <= upto for key in mine))
         return (last(seen, one["origin"]) or "") >= first and without < one["count"]
 
@@ -168,7 +166,7 @@ def _waits_for_it_alone(situation: Situation, row: Row) -> bool:
         (one["server"], one["suffix"]) == (row["consumer"], row["suffix"])
         and not (one["suppliers"] or one.get("through"))
         and has(one)
-        for one in situation.verdicts.pending
+        for one in context.verdicts.pending
     )
 
 
@@ -176,53 +174,51 @@ def _why(row: Row) -> str:
     return "is missing in" if row["anchor_class"] == MISSING else "is no longer in"
 
 
-def _begins_at(situation: Situation, row: Row) -> str:
-    if keeps_none(situation, row["supplier"], row["suffix"]):
+def _begins_at(context: DetectorContext, row: Row) -> str:
+    if keeps_none(context, row["supplier"], row["suffix"]):
         return f"{row['supplier']} keeps no changelog"
     return f"the record to begin at {_why(row)} the changelog of {row['supplier']}"
 
 
-def _removed(situation: Situation, row: Row) -> datetime | None:
+def _removed(context: DetectorContext, row: Row) -> datetime | None:
     """When the supplier removed the changelog that may have had the record; None: no line tells of that."""
-    system = situation.topology.system
+    system = context.topology.system
     made = system.moment(system.typed(row["anchor"]) or "")
     return (
-        removed_after(situation, row["supplier"], row["suffix"], made)
-        if row["anchor_class"] == PURGED and made
-        else None
+        removed_after(context, row["supplier"], row["suffix"], made) if row["anchor_class"] == PURGED and made else None
     )
 
 
-def _sentence(situation: Situation, row: Row, told: _Lines, others: list[str]) -> str:
-    why, removed = _why(row), _removed(situation, row)
+def _sentence(context: DetectorContext, row: Row, told: _Lines, others: list[str]) -> str:
+    why, removed = _why(row), _removed(context, row)
     assumed = " (assumed: the changelog does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
     if removed:
         assumed = f", which was removed at {removed:%Y-%m-%d %H:%M:%S} UTC, when replication was switched off there"
     often = "once" if told.failures == 1 else f"{told.failures:,} times"
     logged = f"; its log shows the same failure {often}" if told.failures else ""
     way = f"; {', '.join(others)} can still serve {row['consumer']}" if others else ""
-    if keeps_none(situation, row["supplier"], row["suffix"]):
+    if keeps_none(context, row["supplier"], row["suffix"]):
         return (
             f"{row['supplier']} can send nothing to {row['consumer']}: it keeps no changelog (nsDS5Flags is 0), and the session "
             f"would have to start at the record {row['anchor']}{logged}{way}"
         )
     return (
         f"{row['supplier']} can send nothing to {row['consumer']}: the record {row['anchor']}, at which the session has to "
-        f"start, {why} its changelog{assumed}{_put_back(situation, row)}{logged}{way}"
+        f"start, {why} its changelog{assumed}{_put_back(context, row)}{logged}{way}"
     )
 
 
-def _put_back(situation: Situation, row: Row) -> str:
+def _put_back(context: DetectorContext, row: Row) -> str:
     """What brought the supplier its data, and a new log with them, after the record was made, in words; empty: nothing tells."""
     server, suffix = row["supplier"], row["suffix"]
-    resets = situation.verdicts.resets.get((server, suffix), ())
+    resets = context.verdicts.resets.get((server, suffix), ())
     newest = max(
         (one for one in resets if one.sure and one.kind != LOG_REPLACED), key=lambda one: one.ended, default=None
     )
-    evidence = Evidence(situation.case, situation.topology, suffix, [server])
+    evidence = Evidence(context.case, context.topology, suffix, [server])
     if newest is not None and newest.kind == TOTAL:
-        made = situation.topology.system.moment(situation.topology.system.typed(row["anchor"]) or "")
-        replica = situation.replica(server, suffix)
+        made = context.topology.system.moment(context.topology.system.typed(row["anchor"]) or "")
+        replica = context.replica(server, suffix)
         came = initialisations(evidence, replica) if replica and made and made < newest.ended else ()
         by = {supplier for supplier, began, ended in came if began <= newest.ended and newest.began <= ended}
         when = f"{newest.ended:%Y-%m-%d %H:%M:%S} UTC"
@@ -247,18 +243,18 @@ def _pair_shown(row: Row) -> dict[str, Any]:
     return {key: row[key] for key in keys}
 
 
-def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[Mapping[str, Any], ...]:
+def _repairs(context: DetectorContext, row: Row, others: list[str]) -> tuple[Mapping[str, Any], ...]:
     if others:
         return (
             step(f"let {others[0]} serve {row['consumer']}, then look again", "it still has the record to start at"),
         )
     consumer, suffix = row["consumer"], row["suffix"]
-    if first := cleaning_first(situation, consumer, suffix):
+    if first := cleaning_first(context, consumer, suffix):
         return (first,)
-    beware = do_not_ignore(situation, row["supplier"], suffix, row["link"])
-    if first := keep_only_holder(situation, consumer, suffix) or write_again_first(situation, consumer, suffix):
+    beware = do_not_ignore(context, row["supplier"], suffix, row["link"])
+    if first := keep_only_holder(context, consumer, suffix) or write_again_first(context, consumer, suffix):
         return (first,)
-    if (consumer, suffix) in situation.once(to_be_filled):
+    if (consumer, suffix) in context.once(to_be_filled):
         return (
             step(
                 f"do what REINIT_REQUIRED says of {consumer}",
@@ -266,12 +262,12 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[Mapping
                 f"{beware}; import no changelog",
             ),
         )
-    another = _another(situation, row) or step(
+    another = _another(context, row) or step(
         f"look for a supplier that has the record {row['anchor']} and what waits, and make a temporary agreement from it",
         "one that has both can bring the consumer up to date without a loss",
     )
     return (
-        *([another] if _waits_elsewhere(situation, row) else []),
+        *([another] if _waits_elsewhere(context, row) else []),
         step(
             f"initialise {row['consumer']} from the server with the most complete data",
             "without the record no session starts, whatever else the changelog has",
@@ -281,23 +277,23 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[Mapping
     )
 
 
-def _another(situation: Situation, row: Row) -> Mapping[str, Any] | None:
+def _another(context: DetectorContext, row: Row) -> Mapping[str, Any] | None:
     """The step with the collected server that has the record and what waits, over its link or a new one; None: there is none."""
     consumer, suffix = row["consumer"], row["suffix"]
-    lacking = lacking_what_others_have(situation, suffix)
+    lacking = lacking_what_others_have(context, suffix)
     able = [
         one
-        for one in situation.pairs
+        for one in context.pairs
         if (one["consumer"], one["suffix"], one["decision"]) == (consumer, suffix, SEND)
         if one["to_send"] and not one["unrelated"] and one["supplier"] not in lacking
-        if not turned_away(situation, suffix, one["supplier"], consumer)
+        if not turned_away(context, suffix, one["supplier"], consumer)
     ]
     if not able:
         return None
     sends = {one["supplier"]: sum(each["count"] for each in one["to_send"].values()) for one in able}
     best = max(able, key=lambda one: (sends[one["supplier"]], bool(one["link"]), one["supplier"]))
     waits = sum(
-        one["count"] for one in situation.verdicts.pending if (one["server"], one["suffix"]) == (consumer, suffix)
+        one["count"] for one in context.verdicts.pending if (one["server"], one["suffix"]) == (consumer, suffix)
     )
     brings = f"what {consumer} waits for"
     if sends[best["supplier"]] < waits:
@@ -316,27 +312,27 @@ def _another(situation: Situation, row: Row) -> Mapping[str, Any] | None:
     return step(do, f"the changelog of {supplier} has the record at which a session of it begins, and {brings}")
 
 
-def _waits_elsewhere(situation: Situation, row: Row) -> bool:
+def _waits_elsewhere(context: DetectorContext, row: Row) -> bool:
     """False if all servers were collected, and what the consumer of the pair waits for is on the supplier alone."""
-    if not_collected(situation.topology):
+    if not_collected(context.topology):
         return True
-    ends = [situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer")]
+    ends = [context.replica(row[end], row["suffix"]) for end in ("supplier", "consumer")]
     supplier, consumer = (one.seen() if one else {} for one in ends)
     return any(
         (last(consumer, origin) or "") < (last(one.seen(), origin) or "")
-        for one in situation.topology.replicas
+        for one in context.topology.replicas
         for origin in supplier
         if one.suffix == row["suffix"] and one not in ends
     )
 
 
-def changelog_recreated(situation: Situation) -> Iterator[Finding]:
+def changelog_recreated(context: DetectorContext) -> Iterator[Finding]:
     """Changelogs that the server emptied by its own account, or that hold nothing but the marks of a new beginning."""
     told: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
-    for log in session_logs(situation.case):
+    for log in session_logs(context.case):
         for row, place in log.lines(("changelog_recreated",), [*WITH_TEXT, "suffix"]):
             told.setdefault((log.server, row["suffix"]), []).append(line_shown(row, place))
-    for one in situation.topology.replicas:
+    for one in context.topology.replicas:
         marked = _only_marks(one)
         lines = [
             line
@@ -348,12 +344,12 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
             continue
         stuck = sorted(
             row["consumer"]
-            for row in situation.pairs
+            for row in context.pairs
             if (row["supplier"], row["suffix"]) == (one.server, one.suffix)
             and row["link"]
             and row["decision"] == ANCHOR_NOT_FOUND
-            and (row["consumer"], row["suffix"]) not in situation.once(in_the_way)
-            and (marked or _older(situation, row["anchor"], lines))
+            and (row["consumer"], row["suffix"]) not in context.once(in_the_way)
+            and (marked or _older(context, row["anchor"], lines))
         )
         how = "has a changelog that holds only the marks of a new beginning"
         how = how if marked else "recreated its changelog (its errors log says so)"
@@ -384,13 +380,13 @@ _OPENED = ("starting", "stopping", "stopped", *sorted(PROVING.log_opened))
 _JUST_SAID = timedelta(minutes=10)
 
 
-def changelog_closed(situation: Situation) -> Iterator[Finding]:
+def changelog_closed(context: DetectorContext) -> Iterator[Finding]:
     """Suppliers whose server says that no changelog is open, and says nothing since that opens one.
 
     So it is on a consumer that was made a supplier while it ran; a restart opens the changelog. While data is replaced none is
     open either, and on a consumer there is none: that is as it should be.
     """
-    for log in session_logs(situation.case):
+    for log in session_logs(context.case):
         lines: list[tuple[Row, Place]] = []
         replaced = False
         for row, place in log.lines((_CLOSED, *_REPLACED, *_OPENED), WITH_TEXT):
@@ -400,9 +396,9 @@ def changelog_closed(situation: Situation) -> Iterator[Finding]:
             elif not replaced and place.at is not None:
                 lines.append((row, place))
         closed = [
-            one for one in situation.topology.replicas if one.server == log.server and _unopened(situation, one, lines)
+            one for one in context.topology.replicas if one.server == log.server and _unopened(context, one, lines)
         ]
-        if len(closed) != 1 or only_suffix(situation, log.server) != closed[0].suffix:
+        if len(closed) != 1 or only_suffix(context, log.server) != closed[0].suffix:
             continue  # the lines do not tell of which suffix
         (one,), (_, first), (_, last) = closed, lines[0], lines[-1]
         assert first.at is not None and last.at is not None
@@ -418,7 +414,7 @@ def changelog_closed(situation: Situation) -> Iterator[Finding]:
             evidence=first_few(line_shown(row, place) for row, place in lines),
             root=f"no changelog is open on {one.server}",
             fix=(
-                *_unlogged_first(situation, one),
+                *_unlogged_first(context, one),
                 step(
                     f"restart {one.server}: it opens its changelog when it starts",
                     "so it is on a consumer that was made a supplier while it ran; from the start on it records what is written "
@@ -430,12 +426,12 @@ def changelog_closed(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _unlogged_first(situation: Situation, one: Replica) -> Iterator[Mapping[str, Any]]:
+def _unlogged_first(context: DetectorContext, one: Replica) -> Iterator[Mapping[str, Any]]:
     """What comes before such a supplier logs its changes again: those that it made before are in no log."""
     waiting = sorted(
         {
             row["server"]
-            for row in situation.verdicts.pending
+            for row in context.verdicts.pending
             if (row["suffix"], row["origin"]) == (one.suffix, one.origin) and row["server"] != one.server
             if not (row["suppliers"] or row.get("through"))
         }
@@ -448,27 +444,27 @@ def _unlogged_first(situation: Situation, one: Replica) -> Iterator[Mapping[str,
         )
 
 
-def _unopened(situation: Situation, one: Replica, lines: Sequence[tuple[Row, Place]]) -> bool:
+def _unopened(context: DetectorContext, one: Replica, lines: Sequence[tuple[Row, Place]]) -> bool:
     """True for a supplier, as these lines were written, of which neither its log nor another server shows a change since."""
     if not lines or one.origin is None or not one.keeps_log:
         return False
-    moment = situation.topology.system.moment
+    moment = context.topology.system.moment
     first, last = (lines[number][1].at for number in (0, -1))
     assert first is not None and last is not None
-    seen = [replica.seen().get(one.origin) for replica in situation.topology.replicas
+    seen = [replica.seen().get(one.origin) for replica in context.topology.replicas
             if replica.suffix == one.suffix and replica.server != one.server]  # fmt: skip
     logged = one.log.facts.get("by_origin", {}).get(one.origin) if one.log else None
     shown = [moment(span.max) for span in seen if span and span.max] + [moment(str(logged["max"])) if logged else None]
     own = one.vector.get(one.origin)
     made = moment(own.min) if own and own.min else None
-    newest = situation.newest().get(one.server)
+    newest = context.newest().get(one.server)
     was = (made is not None and made <= last) or (newest is not None and newest - last <= _JUST_SAID)
     return was and not any(at is not None and at > first for at in shown)
 
 
-def _older(situation: Situation, anchor: str | None, lines: Sequence[Mapping[str, Any]]) -> bool:
+def _older(context: DetectorContext, anchor: str | None, lines: Sequence[Mapping[str, Any]]) -> bool:
     """True if a change may have been in the changelog that was there before: what is younger was lost in another way."""
-    system = situation.topology.system
+    system = context.topology.system
     made = system.moment(system.typed(anchor) or "") if anchor else None
     times = [datetime.fromisoformat(line["at"]) for line in lines if line.get("at")]
     return made is None or not times or made <= max(times)
@@ -484,17 +480,17 @@ def _only_marks(one: Replica) -> bool:
     return counted["dummy_records"] > 0 and counted["changes"] == 0
 
 
-def trim_stopped(situation: Situation) -> Iterator[Finding]:
+def trim_stopped(context: DetectorContext) -> Iterator[Finding]:
     """Changelogs with records that were logged more than a month before the newest one and that no agreement still needs.
 
     Only `dbscan` tells when a record was logged; the time in its CSN may be much older, where a change arrived late. The
     newest record of every replica ID stays for ever, and so does what a direct consumer lacks, by what is remembered of it.
     """
-    for one in situation.topology.replicas:
-        newest = situation.highest("changes", "logged_at", one.log) if one.log else None
+    for one in context.topology.replicas:
+        newest = context.highest("changes", "logged_at", one.log) if one.log else None
         if newest is None:
             continue
-        sends = [link for link in situation.topology.links if (link.supplier, link.suffix) == (one.server, one.suffix)]
+        sends = [link for link in context.topology.links if (link.supplier, link.suffix) == (one.server, one.suffix)]
         limits = trim_limits(one.vector, [link.remembered for link in sends if link.remembered is not None])
         origin, position, aged = pc.field("origin"), pc.field("position"), pc.field("logged_at") < newest - _LONGEST_AGE
         not_needed = [
@@ -504,11 +500,11 @@ def trim_stopped(situation: Situation) -> Iterator[Finding]:
             continue
         due = 0
         kept: list[dict[str, Any]] = []
-        for batch in _records(situation, one, _RECORD, aged & reduce(or_, not_needed)):
+        for batch in _records(context, one, _RECORD, aged & reduce(or_, not_needed)):
             due += batch.num_rows
             rows = batch.slice(0, EVIDENCE_SHOWN - len(kept)).to_pylist()
             kept += [{**row, "logged_at": row["logged_at"].isoformat()} for row in rows]
-        lowest = (pc.min(batch["position"]).as_py() for batch in _records(situation, one, ["position"], aged))
+        lowest = (pc.min(batch["position"]).as_py() for batch in _records(context, one, ["position"], aged))
         first = min(lowest, default=None) if due else None
         if first:
             rid = origin_of(first)
@@ -537,7 +533,9 @@ def trim_stopped(situation: Situation) -> Iterator[Finding]:
 _RECORD = ["file", "offset", "origin", "position", "logged_at"]
 
 
-def _records(situation: Situation, one: Replica, columns: list[str], where: pc.Expression) -> Iterator[pa.RecordBatch]:
+def _records(
+    context: DetectorContext, one: Replica, columns: list[str], where: pc.Expression
+) -> Iterator[pa.RecordBatch]:
     """The records of the replica's present changelog for which `where` holds, batch by batch."""
     mine = where & (pc.field("file") == (one.log.file if one.log else ""))
-    yield from situation.rows("changes", columns, mine, snapshot=situation.topology.snapshot, server=one.server)
+    yield from context.rows("changes", columns, mine, snapshot=context.topology.snapshot, server=one.server)

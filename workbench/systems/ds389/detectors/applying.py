@@ -38,7 +38,7 @@ from workbench.systems.ds389.session_log.refusals import (
 )
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link, Replica
 
 _LOOPS_FROM = 3
@@ -77,19 +77,19 @@ class _Attempts:
             self.rows = {one: self.rows[one] for one in self.counts}
 
 
-def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
+def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
     """Changes that a consumer failed on three times or more, with a result that is tried again, and does not have yet.
 
     What its vector covers it got over in the end. Of the two sides' logs and the access log the one with most attempts
     counts: they tell of the same ones.
     """
-    sources = (_told_by_suppliers(situation), _told_by_consumers(situation), _refused(situation))
+    sources = (_told_by_suppliers(context), _told_by_consumers(context), _refused(context))
     looping: dict[Key, _Attempts] = {}
     for attempts in sources:
         for key, count in attempts.counts.items():
             if count >= _LOOPS_FROM and (key not in looping or count > looping[key].counts[key]):
                 looping[key] = attempts
-    taken = _taken(situation, sources, looping)
+    taken = _taken(context, sources, looping)
     looping = {key: attempts for key, attempts in looping.items() if key not in taken}
     alike: dict[tuple[str, str | None, int | None], list[Key]] = {}
     for key in sorted(looping, key=str):
@@ -99,7 +99,7 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
     for (server, suffix, result), keys in alike.items():
         why = NOT_SAID
         if result == REFUSES_ALL:
-            why, keys = _unwilling(situation, sources, keys)
+            why, keys = _unwilling(context, sources, keys)
             if why == LOGIN_NOTES:
                 continue
         most = max(keys, key=lambda key: looping[key].counts[key])
@@ -109,17 +109,17 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         changes = f"the change {keys[0][2]}" if len(keys) == 1 else f"{len(keys):,} changes, the first {keys[0][2]},"
         it = "it" if len(keys) == 1 else "them"
         own = [one.lasts[key] for one in sources[1:] for key in keys if key in one.lasts]
-        said = said_at(situation.case, server, own) if why == NOT_SAID else ()
+        said = said_at(context.case, server, own) if why == NOT_SAID else ()
         first = min((one.firsts[key] for one in sources for key in keys if key in one.firsts), default=None)
-        full = no_room(said) if answered else too_large(situation.case, server, first)
-        again = last_start(session_logs(situation.case), server)
+        full = no_room(said) if answered else too_large(context.case, server, first)
+        again = last_start(session_logs(context.case), server)
         tried = max((one.lasts[key] for one in sources for key in keys if key in one.lasts), default=None)
         began_anew = bool(again and tried and again > tried)
         # Where it refuses all, one change that it took since shows that it does not any more.
-        refuses_all = result == REFUSES_ALL and not situation.of_several(server)
-        over = began_anew or bool(refuses_all and tried and wrote_after(situation, server, tried))
+        refuses_all = result == REFUSES_ALL and not context.of_several(server)
+        over = began_anew or bool(refuses_all and tried and wrote_after(context, server, tried))
         schema = any(
-            link.failure and link.failure.short == SCHEMA_REFUSED for link in _links_to(situation, server, suffix)
+            link.failure and link.failure.short == SCHEMA_REFUSED for link in _links_to(context, server, suffix)
         )
         ends = (
             take_the_schema(server)
@@ -161,32 +161,32 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _taken(situation: Situation, sources: Iterable[_Attempts], keys: Iterable[Key]) -> set[Key]:
+def _taken(context: DetectorContext, sources: Iterable[_Attempts], keys: Iterable[Key]) -> set[Key]:
     """Of refused changes, those that the server answered with success after the last refusal, as its access log shows."""
     last: dict[str, dict[str, datetime]] = {}
     for key in keys:
         if moments := [one.lasts[key] for one in sources if key in one.lasts]:
             last.setdefault(key[0], {})[key[2]] = max(moments)
-    taken = {name: taken_since(situation.case, situation.topology.snapshot, name, some) for name, some in last.items()}
+    taken = {name: taken_since(context.case, context.topology.snapshot, name, some) for name, some in last.items()}
     return {key for key in keys if key[2] in taken.get(key[0], ())}
 
 
-def _unwilling(situation: Situation, sources: Iterable[_Attempts], keys: Sequence[Key]) -> tuple[str, list[Key]]:
+def _unwilling(context: DetectorContext, sources: Iterable[_Attempts], keys: Sequence[Key]) -> tuple[str, list[Key]]:
     """Why a server refuses changes with 53, and those of its changes that are refused again and again and are no login notes."""
     server, suffix, _ = keys[0]
     refused = {
         key[2] for one in sources for key, code in one.results.items() if code == REFUSES_ALL and key[:2] == keys[0][:2]
     }
     since = min((one.firsts[key] for one in sources for key in keys if key in one.firsts), default=None)
-    replica = situation.replica(server, suffix)
-    why, others = reason_for_53(situation.case, situation.topology, replica, refused, since)
+    replica = context.replica(server, suffix)
+    why, others = reason_for_53(context.case, context.topology, replica, refused, since)
     left = [key for key in keys if key[2] in others]
     return (why, left) if left else (LOGIN_NOTES, [])
 
 
-def login_notes_refused(situation: Situation) -> Iterator[Finding]:
+def login_notes_refused(context: DetectorContext) -> Iterator[Finding]:
     """Servers that refuse what others note of failed logins: as they are set by default, and no fault."""
-    for log in session_logs(situation.case):
+    for log in session_logs(context.case):
         rows: list[dict[str, Any]] = []
         count = 0
         for row, place in log.lines((NOTES_REFUSED,), WITH_TEXT):
@@ -201,7 +201,7 @@ def login_notes_refused(situation: Situation) -> Iterator[Finding]:
                 "retryCountResetTime, accountUnlockTime), for passwordIsGlobalPolicy is off there (its errors log says so). This "
                 "is the default: each server counts failed logins for itself, and nothing that a client wrote is refused for it",
                 server=log.server,
-                suffix=only_suffix(situation, log.server),
+                suffix=only_suffix(context, log.server),
                 evidence=first_few(rows, count),
                 fix=(
                     step(
@@ -214,73 +214,73 @@ def login_notes_refused(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _lacking(situation: Situation, server: str | None, suffix: str | None, csn: str | None) -> bool:
+def _lacking(context: DetectorContext, server: str | None, suffix: str | None, csn: str | None) -> bool:
     """True if the server's vector was collected and does not cover the change, and somebody might still send it."""
-    one = situation.replica(server, suffix)
+    one = context.replica(server, suffix)
     if not (csn and one and one.claims) or covers(one.vector, origin_of(csn), csn):
         return False
-    sent = _sent_to(situation, one)
+    sent = _sent_to(context, one)
     return sent is None or origin_of(csn) in sent
 
 
-def _links_to(situation: Situation, server: str, suffix: str | None) -> list[Link]:
-    return [link for link in situation.topology.links if (link.consumer, link.suffix) == (server, suffix)]
+def _links_to(context: DetectorContext, server: str, suffix: str | None) -> list[Link]:
+    return [link for link in context.topology.links if (link.consumer, link.suffix) == (server, suffix)]
 
 
-def _sent_to(situation: Situation, one: Replica) -> set[str] | None:
+def _sent_to(context: DetectorContext, one: Replica) -> set[str] | None:
     """The replica IDs that the suppliers of a server know: changes of one that was cleaned come no more. None: not known."""
-    feeding = {link.supplier for link in _links_to(situation, one.server, one.suffix)}
-    others = [x for x in situation.topology.replicas if x.suffix == one.suffix and x.server in feeding and x.claims]
+    feeding = {link.supplier for link in _links_to(context, one.server, one.suffix)}
+    others = [x for x in context.topology.replicas if x.suffix == one.suffix and x.server in feeding and x.claims]
     return {origin for x in others for origin in x.vector} if others and len(others) == len(feeding) else None
 
 
-def _of_these_data(situation: Situation, server: str, suffix: str | None, at: datetime | None) -> bool:
+def _of_these_data(context: DetectorContext, server: str, suffix: str | None, at: datetime | None) -> bool:
     """False for what a log tells of the time before the server's data was replaced."""
-    resets = situation.verdicts.resets.get((server, suffix), [])
+    resets = context.verdicts.resets.get((server, suffix), [])
     ended = max((reset.ended for reset in resets), default=None)
     return not (at and ended and at < ended)
 
 
-def _told_by_suppliers(situation: Situation) -> _Attempts:
+def _told_by_suppliers(context: DetectorContext) -> _Attempts:
     links: dict[tuple[str, str], list[Any]] = {}
-    for link in situation.topology.links:
+    for link in context.topology.links:
         links.setdefault((link.supplier, link.name), []).append(link)
     attempts = _Attempts("the errors logs of its suppliers")
-    for log in session_logs(situation.case):
+    for log in session_logs(context.case):
         for row, place in log.lines(("retry_later",), WITH_TEXT):
             mine = links.get((log.server, row["link"] or ""), [])
-            if len(mine) == 1 and _lacking(situation, mine[0].consumer, mine[0].suffix, row["position"]):
+            if len(mine) == 1 and _lacking(context, mine[0].consumer, mine[0].suffix, row["position"]):
                 key = (mine[0].consumer, mine[0].suffix, row["position"])
-                if _of_these_data(situation, key[0], key[1], place.at):
+                if _of_these_data(context, key[0], key[1], place.at):
                     attempts.add(key, line_shown(row, place), result_in(row), place.at)
     return attempts
 
 
-def _told_by_consumers(situation: Situation) -> _Attempts:
+def _told_by_consumers(context: DetectorContext) -> _Attempts:
     attempts = _Attempts("its errors log")
-    for log in session_logs(situation.case):
-        suffix = only_suffix(situation, log.server)
+    for log in session_logs(context.case):
+        suffix = only_suffix(context, log.server)
         for row, place in log.lines(("apply_failed",), WITH_TEXT):
-            lacking = _lacking(situation, log.server, suffix, row["position"])
-            if lacking and _of_these_data(situation, log.server, suffix, place.at):
+            lacking = _lacking(context, log.server, suffix, row["position"])
+            if lacking and _of_these_data(context, log.server, suffix, place.at):
                 attempts.add((log.server, suffix, row["position"]), line_shown(row, place), result_in(row), place.at)
     return attempts
 
 
-def _refused(situation: Situation) -> _Attempts:
+def _refused(context: DetectorContext) -> _Attempts:
     """Results in the access logs of the last snapshot that name a change and are neither success nor skipped for good."""
     attempts = _Attempts("its access log")
     columns = ["file", "offset", "at", "position", "code", "connection", "target"]
-    for one in situation.topology.replicas:
+    for one in context.topology.replicas:
         if not one.claims:
             continue
         where = (pc.field("outcome") == "refused") & _above(one)
-        if (sent := _sent_to(situation, one)) is not None:
+        if (sent := _sent_to(context, one)) is not None:
             where &= pc.field("origin").isin(pa.array(sorted(sent), pa.string()))
-        of = {"snapshot": situation.topology.snapshot, "server": one.server, "suffix": one.suffix}
-        for batch in situation.rows("applied", columns, where, **of):
+        of = {"snapshot": context.topology.snapshot, "server": one.server, "suffix": one.suffix}
+        for batch in context.rows("applied", columns, where, **of):
             for row in batch.to_pylist():
-                fresh = _of_these_data(situation, one.server, one.suffix, row["at"])
+                fresh = _of_these_data(context, one.server, one.suffix, row["at"])
                 if row["code"] and not skipped_for_good(row["code"]) and fresh:
                     about = {**row, "at": row["at"].isoformat() if row["at"] else None}
                     attempts.add((one.server, one.suffix, row["position"]), about, row["code"], row["at"])
@@ -312,11 +312,11 @@ _KINDS = {
 }
 
 
-def conflict_entries(situation: Situation) -> Iterator[Finding]:
+def conflict_entries(context: DetectorContext) -> Iterator[Finding]:
     """Entries with nsds5ReplConflict in the latest export of a server; where none was collected, what its log says of such."""
     exported = set()
-    for server in sorted({one.server for one in situation.case.inputs}):
-        snapshot = _latest_export(situation, server)
+    for server in sorted({one.server for one in context.case.inputs}):
+        snapshot = _latest_export(context, server)
         if snapshot is None:
             continue
         exported.add(server)
@@ -324,7 +324,7 @@ def conflict_entries(situation: Situation) -> Iterator[Finding]:
         columns = ["suffix", "snapshot", "file", "offset", "target", "value", "position"]
         marks: dict[str | None, _Marks] = {}
         before = None
-        for batch in situation.rows("entry_states", columns, marked, snapshot=snapshot, server=server):
+        for batch in context.rows("entry_states", columns, marked, snapshot=snapshot, server=server):
             for row in batch.to_pylist():
                 entry = row["file"], row["offset"]
                 if entry == before:
@@ -333,11 +333,11 @@ def conflict_entries(situation: Situation) -> Iterator[Finding]:
                 marks.setdefault(row["suffix"], _Marks()).add(_kind(row["value"]), row["target"], row)
         for suffix, mine in sorted(marks.items(), key=lambda item: item[0] or ""):
             sentence = f"{server} has {counted(mine.total, 'entry', 'entries')} with a mark of conflict: {mine.told()}"
-            classes = list(unknown_to(situation, server)) if _SCHEMA in mine.counts else []
+            classes = list(unknown_to(context, server)) if _SCHEMA in mine.counts else []
             if classes:
                 sentence += f"; its schema lacked {', '.join(one.told() for one in classes)}"
             yield _conflicts("warning", sentence, server, suffix, mine, classes)
-    yield from _conflicts_told(situation, exported)
+    yield from _conflicts_told(context, exported)
 
 
 class _Marks:
@@ -387,18 +387,18 @@ def _kind(value: str | None) -> str:
     return next((kind for word, kind in _KINDS.items() if text.startswith(word)), "another mark")
 
 
-def _latest_export(situation: Situation, server: str) -> str | None:
+def _latest_export(context: DetectorContext, server: str) -> str | None:
     """The last snapshot with an export of the server's entries."""
     labels = {
         one.snapshot
-        for one in situation.case.inputs
+        for one in context.case.inputs
         if one.server == server and any(part["table"] == "entry_states" for part in one.parts)
     }
-    return next((label for label in reversed(list(situation.case.snapshots)) if label in labels), None)
+    return next((label for label in reversed(list(context.case.snapshots)) if label in labels), None)
 
 
-def _conflicts_told(situation: Situation, exported: Iterable[str]) -> Iterator[Finding]:
-    for log in session_logs(situation.case):
+def _conflicts_told(context: DetectorContext, exported: Iterable[str]) -> Iterator[Finding]:
+    for log in session_logs(context.case):
         if log.server in exported:
             continue
         mine = _Marks()
@@ -411,10 +411,10 @@ def _conflicts_told(situation: Situation, exported: Iterable[str]) -> Iterator[F
                 f"the errors log of {log.server} tells of conflicts: {mine.told()}; no export shows whether they are "
                 "still there"
             )
-            classes = list(unknown_to(situation, log.server)) if _SCHEMA in mine.counts else []
+            classes = list(unknown_to(context, log.server)) if _SCHEMA in mine.counts else []
             if classes:
                 sentence += f"; the schema of {log.server} lacked {', '.join(one.told() for one in classes)}"
-            yield _conflicts("info", sentence, log.server, only_suffix(situation, log.server), mine, classes)
+            yield _conflicts("info", sentence, log.server, only_suffix(context, log.server), mine, classes)
 
 
 _LOGGED = {

@@ -13,25 +13,25 @@ from workbench.systems.ds389.rules.link_reasons import encrypted
 from workbench.systems.ds389.session_log.certificates import Found, found_against, kept_by
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link
 
 _SOON = timedelta(days=7)
 
 
-def certificate_expires(situation: Situation) -> Iterator[Finding]:
+def certificate_expires(context: DetectorContext) -> Iterator[Finding]:
     """One finding for each certificate that expires within a week after it was collected, with the links that need it."""
-    statuses = situation.statuses()
+    statuses = context.statuses()
     links = [
         link
-        for link in situation.topology.links
+        for link in context.topology.links
         # LINK_FAILING says it of a link that does not run for it.
         if link.enabled is not False
         and encrypted(statuses.get((link.supplier, link.suffix, link.name), {}).get("transport"))
         and not (link.failure and link.failure.reason == TLS)
     ]
-    kept = kept_by(situation.case, situation.topology.snapshot) if links else {}
-    read = situation.newest() | {one.server: one.began for one in situation.topology.readings}
+    kept = kept_by(context.case, context.topology.snapshot) if links else {}
+    read = context.newest() | {one.server: one.began for one in context.topology.readings}
     needed: dict[tuple[str, str], tuple[Found, datetime, list[Link]]] = {}
     for link in links:
         row = statuses[link.supplier, link.suffix, link.name]

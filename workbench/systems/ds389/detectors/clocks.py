@@ -23,7 +23,7 @@ from workbench.model import Finding, first_few, step
 from workbench.systems.ds389.rules.clocks import FURTHEST, HEALTH_LEVELS
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.intake.readings import Reading
 
 _TIME_SKEW, _NO_CSN = 2, 8
@@ -65,39 +65,39 @@ class Skew:
         return max(self.clock or timedelta(0), self.positions)
 
 
-def server_clocks(situation: Situation) -> Iterator[Finding]:
+def server_clocks(context: DetectorContext) -> Iterator[Finding]:
     """One finding for each server whose clock is, or was, hours ahead; for all together where nothing tells whose it was."""
-    found = skews(situation)
+    found = skews(context)
     blamed = [one for one in found if one.clock] or [one for one in found if not one.pulled]
     if found and not blamed:
         for one in found:
-            one.back = _set_back(situation, one.server)
+            one.back = _set_back(context, one.server)
         blamed = [one for one in found if one.back]
     for one in blamed:
         # A clock that is ahead pulls the CSNs of all servers along that accept its changes: they are not to blame.
-        yield _finding(situation, one, [other for other in found if other not in blamed])
+        yield _finding(context, one, [other for other in found if other not in blamed])
     if found and not blamed:
         yield _of_all(found)
 
 
-def skews(situation: Situation) -> list[Skew]:
+def skews(context: DetectorContext) -> list[Skew]:
     """The servers whose clock or whose own CSNs are ahead by hours.
 
     That takes a moment to hold them against: when the server was read, or when it said itself that its CSNs are too far ahead.
     The newest line of a log is none, for a server may have been silent since.
     """
-    newest = situation.newest()
-    readings = {one.server: one for one in situation.topology.readings}
-    moment, found = situation.topology.system.moment, []
-    for server in sorted({one.server for one in situation.topology.replicas}):
-        one, reading = Skew(server, stopped=_stopped(situation, server)), readings.get(server)
+    newest = context.newest()
+    readings = {one.server: one for one in context.topology.readings}
+    moment, found = context.topology.system.moment, []
+    for server in sorted({one.server for one in context.topology.replicas}):
+        one, reading = Skew(server, stopped=_stopped(context, server)), readings.get(server)
         at, its = (reading.ended if reading else one.stopped and one.stopped[0]), newest.get(server)
         if at is None:
             continue
-        if reading and its and its - at >= _LEAST and not right_when_read(situation, reading):
+        if reading and its and its - at >= _LEAST and not right_when_read(context, reading):
             one.clock = its - at
             one.evidence.append({"server": server, "read_at": at.isoformat(), "its_time": its.isoformat()})
-        for replica in situation.topology.replicas:
+        for replica in context.topology.replicas:
             if replica.server != server:
                 continue
             tops = {
@@ -113,24 +113,24 @@ def skews(situation: Situation) -> list[Skew]:
         if one.ahead < _LEAST or one.last is None:
             continue
         one.evidence.append({"server": server, "position": one.last[0], "position_at": one.last[1].isoformat()})
-        one.refusing = _refusing(situation, server)
+        one.refusing = _refusing(context, server)
         found.append(one)
     return found
 
 
-def _set_back(situation: Situation, server: str) -> tuple[str, datetime, datetime] | None:
+def _set_back(context: DetectorContext, server: str) -> tuple[str, datetime, datetime] | None:
     """The log of a server that tells that its clock was set back, since it was ahead of the moment at which it was read.
 
     30/Nov 05:50:04  stopped
     29/Nov 19:50:16  starting up    it was read at 19:53
     """
-    read = next((one.ended for one in situation.topology.readings if one.server == server), None)
+    read = next((one.ended for one in context.topology.readings if one.server == server), None)
     if read is None:
         return None
-    shown = situation.topology.snapshot
+    shown = context.topology.snapshot
     for table in ("messages", "applied"):
         lines: dict[str, list[tuple[int, datetime]]] = {}
-        for batch in situation.rows(
+        for batch in context.rows(
             table, ["file", "offset", "at"], pc.field("at").is_valid(), snapshot=shown, server=server
         ):
             for row in batch.to_pylist():
@@ -147,12 +147,12 @@ def of_session(row: Mapping[str, Any]) -> bool:
     return "ldap error" not in str(row.get("status") or "").lower()
 
 
-def _refusing(situation: Situation, server: str) -> list[Mapping[str, Any]]:
+def _refusing(context: DetectorContext, server: str) -> list[Mapping[str, Any]]:
     """The links of the server, to it or from it, over which sessions fail because of clocks."""
-    ends = {(link.supplier, link.suffix, link.name): link.consumer for link in situation.topology.links}
+    ends = {(link.supplier, link.suffix, link.name): link.consumer for link in context.topology.links}
     return [
         {"link": key[2], "suffix": key[1], "server": key[0], "status": row.get("status")}
-        for key, row in sorted(situation.statuses().items(), key=str)
+        for key, row in sorted(context.statuses().items(), key=str)
         if server in (key[0], ends.get(key))
         and of_session(row)
         and (row.get("status_code") == _TIME_SKEW or (row.get("status_code") == _NO_CSN and key[0] == server))
@@ -178,7 +178,7 @@ def _grade(ahead: timedelta) -> str:
     return next((grade for seconds, grade in HEALTH_LEVELS if ahead.total_seconds() >= seconds), "info")
 
 
-def right_when_read(situation: Situation, reading: Reading) -> bool:
+def right_when_read(context: DetectorContext, reading: Reading) -> bool:
     """True if its log has lines of the very time at which it was read: reading a changelog makes it write some.
 
     A server that was started moments before with a clock that is ahead has such lines of before, and later ones behind them.
@@ -186,9 +186,7 @@ def right_when_read(situation: Situation, reading: Reading) -> bool:
     began, ended = reading.began - _CLOSE, reading.ended + _CLOSE
     columns, where = ["file", "offset", "at"], pc.field("at") >= pa.scalar(began)
     lines: dict[str, list[tuple[int, bool]]] = {}
-    for batch in situation.rows(
-        "messages", columns, where, snapshot=situation.topology.snapshot, server=reading.server
-    ):
+    for batch in context.rows("messages", columns, where, snapshot=context.topology.snapshot, server=reading.server):
         for row in batch.to_pylist():
             if row["at"] <= ended or row["at"] - ended >= _LEAST:
                 lines.setdefault(row["file"], []).append((row["offset"], row["at"] <= ended))
@@ -197,12 +195,12 @@ def right_when_read(situation: Situation, reading: Reading) -> bool:
     return bool(near) and all(max(lines[file])[1] for file in both)
 
 
-def _stopped(situation: Situation, server: str) -> tuple[datetime, int] | None:
+def _stopped(context: DetectorContext, server: str) -> tuple[datetime, int] | None:
     """The last time at which the server logged that the CSN it needs lies beyond the limit."""
     where = (pc.field("code") == "time_skew") & pc.starts_with(pc.field("function"), "_csngen_adjust_local")
     last: tuple[datetime, int] | None = None
-    shown = situation.topology.snapshot
-    for batch in situation.rows("messages", ["at", "numbers"], where, snapshot=shown, server=server):
+    shown = context.topology.snapshot
+    for batch in context.rows("messages", ["at", "numbers"], where, snapshot=shown, server=server):
         for row in batch.to_pylist():
             value = dict(row["numbers"] or ()).get("value", "")
             if row["at"] and value.lstrip("-").isdecimal() and (last is None or row["at"] > last[0]):
@@ -210,7 +208,7 @@ def _stopped(situation: Situation, server: str) -> tuple[datetime, int] | None:
     return last
 
 
-def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
+def _finding(context: DetectorContext, one: Skew, dragged: list[Skew]) -> Finding:
     assert one.last is not None, "a server without own changes is not looked at"
     much, server = _days(one.ahead), one.server
     grade = _grade(one.ahead)
@@ -255,7 +253,7 @@ def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
         server=server,
         evidence=first_few(evidence),
         root=f"the clock of {server} {'is' if one.clock else 'was'} {much} ahead" if grade == "error" else "",
-        fix=(_CLOCK if one.clock else _RIGHT, *((_way_out(situation, one),) if beyond else ())),
+        fix=(_CLOCK if one.clock else _RIGHT, *((_way_out(context, one),) if beyond else ())),
     )
 
 
@@ -270,20 +268,18 @@ _RIGHT = step(
 )
 
 
-def _way_out(situation: Situation, one: Skew) -> dict[str, str | None]:
+def _way_out(context: DetectorContext, one: Skew) -> dict[str, str | None]:
     """How a server comes to a new CSN generator: its own replica entry holds the state of the old one."""
     server = one.server
     others = sorted(
-        {other.server for other in situation.topology.replicas if other.origin and other.server != server}
-        - {other.server for other in skews(situation)}
+        {other.server for other in context.topology.replicas if other.origin and other.server != server}
+        - {other.server for other in skews(context)}
     )
     source = others[0] if others else "a supplier whose CSNs are not ahead"
-    mine = {other.suffix or "" for other in situation.topology.replicas if other.server == server}
+    mine = {other.suffix or "" for other in context.topology.replicas if other.server == server}
     suffixes = sorted(one.beyond or mine)
     stranded = sum(
-        1
-        for row in situation.verdicts.pending
-        if row["origin"] in _origins(situation, server) and row["server"] != server
+        1 for row in context.verdicts.pending if row["origin"] in _origins(context, server) and row["server"] != server
     )
     return step(
         f"with the clock right, make a new replica of {server}: save what only it has; for each suffix ({', '.join(suffixes)}) "
@@ -297,8 +293,8 @@ def _way_out(situation: Situation, one: Skew) -> dict[str, str | None]:
     )
 
 
-def _origins(situation: Situation, server: str) -> set[str]:
-    return {one.origin for one in situation.topology.replicas if one.server == server and one.origin}
+def _origins(context: DetectorContext, server: str) -> set[str]:
+    return {one.origin for one in context.topology.replicas if one.server == server and one.origin}
 
 
 def _days(much: timedelta) -> str:

@@ -16,15 +16,15 @@ from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, Row, lin
 from workbench.systems.ds389.session_log.refusals import no_room, said_at
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def database_failing(situation: Situation) -> Iterator[Finding]:
+def database_failing(context: DetectorContext) -> Iterator[Finding]:
     """A server that could not write its database since its last start: what it was sent then it does not have.
 
     A supplier goes on with later changes, and the vector of the server comes to cover those that were not written.
     """
-    case, shown = situation.case, situation.topology
+    case, shown = context.case, context.topology
     failed = {one.server for one in case.inputs if one.facts.get("codes", {}).get("database_failed")}
     for log in session_logs(case.until(shown.snapshot)) if failed else ():
         rows: list[tuple[Row, Place]] = []
@@ -35,9 +35,9 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
         if not moments or not mine:
             continue
         first, last = min(moments), max(moments)
-        if _filled_after(situation, log.server, last):
+        if _filled_after(context, log.server, last):
             continue
-        over = wrote_after(situation, log.server, last)
+        over = wrote_after(context, log.server, last)
         said = said_at(case, log.server, moments)
         why = f" ({said[-1]['text']})" if said else ""
         times = f"{len(moments):,} times, from {first:%Y-%m-%d %H:%M:%S} to" if len(moments) > 1 else "at"
@@ -66,18 +66,18 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _filled_after(situation: Situation, server: str, moment: datetime) -> bool:
+def _filled_after(context: DetectorContext, server: str, moment: datetime) -> bool:
     """True if all that it holds came whole from other servers since."""
-    mine = [resets for (name, _), resets in situation.verdicts.resets.items() if name == server]
+    mine = [resets for (name, _), resets in context.verdicts.resets.items() if name == server]
     return bool(mine) and all(
         any(one.kind == TOTAL and one.sure and one.began > moment for one in some) for some in mine
     )
 
 
-def wrote_after(situation: Situation, server: str, moment: datetime) -> bool:
+def wrote_after(context: DetectorContext, server: str, moment: datetime) -> bool:
     """True if its access log shows a change that succeeded later; its vector goes on without one."""
     where = (pc.field("outcome") == "applied") & (pc.field("at") > moment)
-    rows = situation.rows("applied", ["at"], where, snapshot=situation.topology.snapshot, server=server)
+    rows = context.rows("applied", ["at"], where, snapshot=context.topology.snapshot, server=server)
     return any(batch.num_rows for batch in rows)
 
 

@@ -21,54 +21,52 @@ from workbench.systems.ds389.session_log.lines import line_shown
 from workbench.systems.ds389.session_log.log_ends import logs_end
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[tuple[str, str]]]:
+def filled_at_start(context: DetectorContext) -> dict[tuple[str, str | None], list[tuple[str, str]]]:
     """Supplier and suffix -> the servers with changes of their own alone that it fills as it starts, each with the code."""
-    return situation.once(_filled_at_start)
+    return context.once(_filled_at_start)
 
 
-def _filled_at_start(situation: Situation) -> dict[tuple[str, str | None], list[tuple[str, str]]]:
-    left, coming = unfilled(situation), being_filled(situation)
+def _filled_at_start(context: DetectorContext) -> dict[tuple[str, str | None], list[tuple[str, str]]]:
+    left, coming = unfilled(context), being_filled(context)
     codes = dict.fromkeys(coming, "INITIALISATION_RUNNING")
     codes |= {key: "INITIALISATION_ABORTED" for key, one in left.items() if one.outcome == ABORTED}
-    codes |= {
-        (one.server, one.suffix): "INITIALISATION_ABORTED" for one in broken_off(situation.case, situation.topology)
-    }
+    codes |= {(one.server, one.suffix): "INITIALISATION_ABORTED" for one in broken_off(context.case, context.topology)}
     codes = {
         (server, suffix): code
         for (server, suffix), code in codes.items()
-        if claimed_alone(situation, server, suffix) or left_in_log(situation.verdicts, server, suffix)
+        if claimed_alone(context, server, suffix) or left_in_log(context.verdicts, server, suffix)
     }
     found: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
     for (server, suffix), code in sorted(codes.items(), key=str):
         by = coming[server, suffix].by if (server, suffix) in coming else ()
-        suppliers = {*fillers(situation.once(addresses_of), server, suffix), *(link.supplier for link, _ in by)}
+        suppliers = {*fillers(context.once(addresses_of), server, suffix), *(link.supplier for link, _ in by)}
         suppliers |= {left[server, suffix].supplier} if (server, suffix) in left else set()
-        suppliers = suppliers or _silent_since(situation, server, suffix)
+        suppliers = suppliers or _silent_since(context, server, suffix)
         for supplier in sorted(suppliers):
             found.setdefault((supplier, suffix), []).append((server, code))
     return found
 
 
-def _silent_since(situation: Situation, server: str, suffix: str | None) -> set[str]:
+def _silent_since(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
     """The servers that are down and whose errors logs end before this one went offline for data that broke off.
 
     A server that is killed loses the last lines of its log: each of these may have sent the data.
     """
-    shown = situation.topology
-    lines = [one.lines for one in broken_off(situation.case, shown) if (one.server, one.suffix) == (server, suffix)]
+    shown = context.topology
+    lines = [one.lines for one in broken_off(context.case, shown) if (one.server, one.suffix) == (server, suffix)]
     offline = next((row["at"] for some in lines for row, _ in some if row["at"]), None)
-    ends = logs_end(situation, "errors_log")
+    ends = logs_end(context, "errors_log")
     return {name for name in shown.down if offline and (name not in ends or ends[name] < offline)}
 
 
-def fills_when_started(situation: Situation) -> Iterator[Finding]:
+def fills_when_started(context: DetectorContext) -> Iterator[Finding]:
     """Agreements that may fill their consumer again whenever they are started anew, as their supplier's last start shows."""
-    places = situation.once(addresses_of)
-    names = Counter((link.supplier, link.name) for link in situation.topology.links)
-    for link in situation.topology.links:
+    places = context.once(addresses_of)
+    names = Counter((link.supplier, link.name) for link in context.topology.links)
+    for link in context.topology.links:
         if (told := places.fillings.lasting.get((link.supplier, link.name))) is None:
             continue
         row, place = told

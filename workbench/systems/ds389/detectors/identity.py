@@ -31,7 +31,7 @@ from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, line_sho
 from workbench.systems.ds389.versions import version_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _HANGS_AFTER = timedelta(seconds=300)
 _LONG_WAIT = 160
@@ -41,14 +41,14 @@ _DUPLICATE_ID, _TIME_SKEW = 11, 2
 """Codes of the last session, as the status of an agreement gives them."""
 
 
-def broken_vector(situation: Situation) -> Iterator[Finding]:
+def broken_vector(context: DetectorContext) -> Iterator[Finding]:
     """Elements of servers' own vectors that the server would not take, that stand twice, or that share one host.
 
     An element with a URL and without CSNs is sound: the replica is known, and nothing of it was seen yet.
     """
-    snapshot = situation.topology.snapshot
+    snapshot = context.topology.snapshot
     mine: dict[tuple[str, str | None], list[Row]] = {}
-    for row in situation.case.arrow("vectors").to_pylist():
+    for row in context.case.arrow("vectors").to_pylist():
         if row["snapshot"] == snapshot and row["kind"] == "server":
             mine.setdefault((row["server"], row["suffix"]), []).append(row)
     for (server, suffix), rows in sorted(mine.items(), key=lambda item: (item[0][1] or "", item[0][0])):
@@ -71,19 +71,19 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 )
         stands = [
             (name, about)
-            for (name, of), about in sorted(situation.once(in_the_way).items())
+            for (name, of), about in sorted(context.once(in_the_way).items())
             if of == suffix and server in about.suppliers
         ]
         for name, about in stands:
             wrong.setdefault(_stands_in_the_way(name, about), []).extend(
                 row for row in rows if row["origin"] in about.origins
             )
-            shared |= {*about.origins, *_origin_of(situation, about.maker, suffix)}
-        used = {one.origin for one in situation.topology.replicas if one.suffix == suffix}
+            shared |= {*about.origins, *_origin_of(context, about.maker, suffix)}
+        used = {one.origin for one in context.topology.replicas if one.suffix == suffix}
         moment = wrong.keys() == {_NO_URL} and all(row["origin"] in used for row in wrong[_NO_URL])
         if wrong:
             found = [row for problem in sorted(wrong) for row in wrong[problem]]
-            replica = situation.replica(server, suffix)
+            replica = context.replica(server, suffix)
             own = replica is not None and any(row["problem"] and row["origin"] == replica.origin for row in found)
             yield Finding(
                 "BROKEN_VECTOR",
@@ -93,7 +93,7 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 suffix=suffix,
                 evidence=first_few(map(element_shown, found)),
                 fix=(
-                    *stranded_first(situation.verdicts, server, suffix),
+                    *stranded_first(context.verdicts, server, suffix),
                     step(
                         f"restart {server}: the element of its own replica ID is broken, and it makes that anew when it starts",
                         "a server whose own element is broken may be taken for another one until then (code 11)",
@@ -105,14 +105,14 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 else (_NEXT_CHANGE,)
                 if moment
                 else (
-                    *_off_before_cleaning(situation, suffix),
+                    *_off_before_cleaning(context, suffix),
                     step(
                         "clean the replica ID that no server has any more, or restart the server and collect its RUV again",
                         "the server rejects a broken element, and then knows nothing of that replica ID",
                         _ONLY_IF_DEAD,
                     )
                     if rejected
-                    else _clean_the_dead(situation, server, suffix, shared),
+                    else _clean_the_dead(context, server, suffix, shared),
                 ),
                 root="; ".join(
                     f"nothing goes to {name}: replica ID {listed(about.origins)}, which {about.maker} had before, is in the way"
@@ -129,8 +129,8 @@ def _stands_in_the_way(name: str, about: InTheWay) -> str:
     )
 
 
-def _origin_of(situation: Situation, server: str, suffix: str | None) -> set[str]:
-    replica = situation.replica(server, suffix)
+def _origin_of(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
+    replica = context.replica(server, suffix)
     return {replica.origin} if replica and replica.origin else set()
 
 
@@ -143,10 +143,10 @@ _NEXT_CHANGE = step(
 _ONLY_IF_DEAD = "clean a replica ID only if it is dead: a live one would lose its changes"
 
 
-def _off_before_cleaning(situation: Situation, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
+def _off_before_cleaning(context: DetectorContext, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
     """What keeps a cleaning away from the servers that crash as it reaches them."""
-    shown = situation.topology
-    crash = [name for name in read_only_reached(shown, suffix) if not survives_cleaning(version_of(situation, name))]
+    shown = context.topology
+    crash = [name for name in read_only_reached(shown, suffix) if not survives_cleaning(version_of(context, name))]
     if not crash:
         return
     makers = {one.server for one in shown.replicas if one.suffix == suffix and one.origin is not None}
@@ -162,18 +162,20 @@ def _off_before_cleaning(situation: Situation, suffix: str | None) -> Iterator[M
     )
 
 
-def _clean_the_dead(situation: Situation, server: str, suffix: str | None, origins: set[str]) -> dict[str, str | None]:
+def _clean_the_dead(
+    context: DetectorContext, server: str, suffix: str | None, origins: set[str]
+) -> dict[str, str | None]:
     """What to do about replica IDs of one host: each element is sound by itself, and a restart keeps them all."""
-    used = {one.origin for one in situation.topology.replicas if one.suffix == suffix}
+    used = {one.origin for one in context.topology.replicas if one.suffix == suffix}
     dead = sorted(origins - used) if origins & used else []
     which = (
         f"replica ID {', '.join(dead)}, which no collected server has"
         if dead
         else "the one that no server has any more"
     )
-    behind = behind_hubs(situation.topology, suffix)
-    naming = {one.server for one in situation.topology.replicas if one.suffix == suffix and {*dead} & one.vector.keys()}
-    if dead and naming <= {name for name in behind if not _cleans_itself(situation, name, suffix)}:
+    behind = behind_hubs(context.topology, suffix)
+    naming = {one.server for one in context.topology.replicas if one.suffix == suffix and {*dead} & one.vector.keys()}
+    if dead and naming <= {name for name in behind if not _cleans_itself(context, name, suffix)}:
         return step(
             f"initialise {server} from a server whose RUV does not name replica ID {', '.join(dead)}, if it is to go from there",
             f"no other RUV names it: {listed(sorted(naming))} keep{'s' * (len(naming) == 1)} it until then, for no hub passes "
@@ -182,7 +184,7 @@ def _clean_the_dead(situation: Situation, server: str, suffix: str | None, origi
     words = ("repl-tasks", "cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", *(dead[:1] or ["ID"]))
     command = f"on a supplier: `dsconf INSTANCE {shlex.join(words)}`{' and so on' if dead[1:] else ''}"
     if server in behind:
-        if _cleans_itself(situation, server, suffix):
+        if _cleans_itself(context, server, suffix):
             task = f"`nsds5task: CLEANRUV{dead[0] if dead else 'ID'}` of {replica_dn(suffix or '')}"
             command += f"; then on {server} itself, as no hub passes a cleaning on: {task}, with ldapmodify"
         else:
@@ -196,29 +198,29 @@ def _clean_the_dead(situation: Situation, server: str, suffix: str | None, origi
     )
 
 
-def _cleans_itself(situation: Situation, server: str, suffix: str | None) -> bool:
-    mine = situation.replica(server, suffix)
-    return may_clean_itself(bool(mine and mine.keeps_log), version_of(situation, server))
+def _cleans_itself(context: DetectorContext, server: str, suffix: str | None) -> bool:
+    mine = context.replica(server, suffix)
+    return may_clean_itself(bool(mine and mine.keeps_log), version_of(context, server))
 
 
-def told_by_status(situation: Situation) -> Iterator[Finding]:
+def told_by_status(context: DetectorContext) -> Iterator[Finding]:
     """What the last session of an agreement ended with: the same replica ID on both sides, or clocks too far apart."""
-    statuses = situation.statuses()
+    statuses = context.statuses()
     skewed = any(row.get("status_code") == _TIME_SKEW for row in statuses.values())
-    wrong = _wrong_clocks(situation) if skewed else set()
-    consumers = {(link.supplier, link.suffix, link.name): link.consumer for link in situation.topology.links}
+    wrong = _wrong_clocks(context) if skewed else set()
+    consumers = {(link.supplier, link.suffix, link.name): link.consumer for link in context.topology.links}
     itself = {
-        (one.supplier, one.suffix, one.name) for one in situation.topology.links if one.failure and one.failure.itself
+        (one.supplier, one.suffix, one.name) for one in context.topology.links if one.failure and one.failure.itself
     }
-    origins = Counter((one.suffix, one.origin) for one in situation.topology.replicas if one.origin)
+    origins = Counter((one.suffix, one.origin) for one in context.topology.replicas if one.origin)
     for (server, suffix, name), row in sorted(statuses.items(), key=str):
         code = row.get("status_code") if of_session(row) else None
-        replica = situation.replica(server, suffix)
+        replica = context.replica(server, suffix)
         if code == _DUPLICATE_ID and (server, suffix, name) in itself:
             continue  # it is one server: LINK_FAILING says so
         if code == _DUPLICATE_ID and replica and origins[suffix, replica.origin or ""] > 1:
             continue  # both were collected: what they have in common is told of them
-        consumer = situation.replica(consumers.get((server, suffix, name)), suffix)
+        consumer = context.replica(consumers.get((server, suffix, name)), suffix)
         if code == _DUPLICATE_ID and replica and consumer and replica.origin != consumer.origin:
             continue  # it was so at the last attempt; their own entries show two IDs now
         about: Any = {key: row.get(key) for key in ("file", "offset", "name", "status_code", "status")}
@@ -253,15 +255,15 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
+def cleaned_and_back(context: DetectorContext) -> Iterator[Finding]:
     """Replica IDs that servers have cleaned and that are in use again, with the servers that drop their changes."""
     waits: dict[tuple[str | None, str], list[Row]] = {}
-    for row in situation.verdicts.pending:
+    for row in context.verdicts.pending:
         if row.get("dropped_since"):
             waits.setdefault((row["suffix"], row["origin"]), []).append(row)
     for (suffix, origin), rows in sorted(waits.items(), key=lambda item: (item[0][0] or "", item[0][1])):
         rows = sorted(rows, key=lambda row: row["server"])
-        replicas = situation.topology.replicas
+        replicas = context.topology.replicas
         maker = next((one.server for one in replicas if (one.suffix, one.origin) == (suffix, origin)), None)
         names, drops = ", ".join(row["server"] for row in rows), "drop" if rows[1:] else "drops"
         unsure = perhaps_restarted(rows)
@@ -300,10 +302,10 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def cleaned_and_alive(situation: Situation) -> Iterator[Finding]:
+def cleaned_and_alive(context: DetectorContext) -> Iterator[Finding]:
     """Servers that take part with a replica ID which others cleaned: these know nothing of it any more, and lack what it made."""
-    shown, code = situation.topology, situation.topology.proving.cleaned
-    dropped = {(row["suffix"], row["origin"]) for row in situation.verdicts.pending if row.get("dropped_since")}
+    shown, code = context.topology, context.topology.proving.cleaned
+    dropped = {(row["suffix"], row["origin"]) for row in context.verdicts.pending if row.get("dropped_since")}
     for one in shown.replicas:
         elsewhere = any(one.origin in other.vector for other in shown.replicas if other.suffix != one.suffix)
         if not one.origin or not one.claims or one.origin not in one.vector or elsewhere:
@@ -315,7 +317,7 @@ def cleaned_and_alive(situation: Situation) -> Iterator[Finding]:
         at: dict[str, datetime] = {}
         for other in others if code else ():
             if one.origin not in other.vector:
-                batches = situation.rows("messages", ["at"], where, snapshot=shown.snapshot, server=other.server)
+                batches = context.rows("messages", ["at"], where, snapshot=shown.snapshot, server=other.server)
                 times = [row["at"] for batch in batches for row in batch.to_pylist()]
                 at |= {other.server: max(times)} if times else {}
         if not at:
@@ -347,11 +349,11 @@ def cleaned_and_alive(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _wrong_clocks(situation: Situation) -> set[str]:
+def _wrong_clocks(context: DetectorContext) -> set[str]:
     """The servers of which other findings say that their clocks are so far off that sessions fail."""
-    slow = {one.server for one in situation.once(slow_servers) if one.grave}
-    slow |= {one.server or "" for one in behind_when_read(situation)}
-    return slow | {one.server for one in skews(situation)}
+    slow = {one.server for one in context.once(slow_servers) if one.grave}
+    slow |= {one.server or "" for one in behind_when_read(context)}
+    return slow | {one.server for one in skews(context)}
 
 
 def _both(server: str, consumer: str | None, name: str) -> str:
@@ -383,11 +385,11 @@ class _Waiting:
         return long or (place.at is not None and self.first.at is not None and place.at - self.first.at >= _HANGS_AFTER)
 
 
-def clean_hanging(situation: Situation) -> Iterator[Finding]:
+def clean_hanging(context: DetectorContext) -> Iterator[Finding]:
     """Tasks that clean a replica ID and wait: by the last lines of the log, or in two snapshots in the replica's entry."""
     logged: dict[tuple[str, str], _Waiting] = {}
     done: dict[str, dict[str, datetime]] = {}
-    for log in session_logs(situation.case):
+    for log in session_logs(context.case):
         for row, place in log.lines(("clean_waiting", "clean_done", "clean_step", "starting"), WITH_TEXT):
             if row["code"] == "starting":
                 for servers in done.values():
@@ -401,19 +403,19 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
                 logged.pop(key, None)
             elif row["code"] == "clean_waiting":
                 logged.setdefault(key, _Waiting()).add(row, place)
-    stored = _in_two_snapshots(situation)
+    stored = _in_two_snapshots(context)
     # The log does not tell the suffix: of an ID that several have, its lines are a finding of their own.
     hanging: set[tuple[str, str, str | None]] = {(server, rid, of) for server, of, rid in stored}
-    hanging |= {(*key, _cleaned_in(situation, *key)) for key, one in logged.items() if one.count}
+    hanging |= {(*key, _cleaned_in(context, *key)) for key, one in logged.items() if one.count}
     for server, origin, suffix in sorted(hanging, key=lambda key: (key[0], key[1], key[2] or "")):
         entry = stored.get((server, suffix, origin))
-        waiting = logged.get((server, origin)) if suffix == _cleaned_in(situation, server, origin) else None
+        waiting = logged.get((server, origin)) if suffix == _cleaned_in(context, server, origin) else None
         last = dict(waiting.last[0]["numbers"]) if waiting and waiting.last else {}
         why = f": {last['step']}" if last.get("step") else ""
         live = [
-            one.server for one in situation.topology.replicas if origin == one.origin and suffix in (None, one.suffix)
+            one.server for one in context.topology.replicas if origin == one.origin and suffix in (None, one.suffix)
         ]
-        unread = [] if live else _consumers_with(situation, origin, suffix)
+        unread = [] if live else _consumers_with(context, origin, suffix)
         owners = live or unread
         hangs = bool(entry) or bool(waiting and waiting.hangs)
         ends = "does not end" if hangs else "has not ended yet"
@@ -449,21 +451,21 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _cleaned_in(situation: Situation, server: str, origin: str) -> str | None:
+def _cleaned_in(context: DetectorContext, server: str, origin: str) -> str | None:
     """The suffix in which a server cleans a replica ID, where it has one suffix alone, or the ID is known in one alone."""
-    replicas = situation.topology.replicas
+    replicas = context.topology.replicas
     own = {one.suffix for one in replicas if one.server == server}
     known = {one.suffix for one in replicas if one.suffix in own and origin in (one.origin, *one.vector)}
     found = own if len(own) == 1 else known
     return found.pop() if len(found) == 1 else None
 
 
-def _consumers_with(situation: Situation, origin: str, suffix: str | None) -> list[str]:
+def _consumers_with(context: DetectorContext, origin: str, suffix: str | None) -> list[str]:
     """The consumers that agreements still lead to, that were not read, and that had this replica ID when they last answered."""
-    shown, snapshot = situation.topology, situation.topology.snapshot
+    shown, snapshot = context.topology, context.topology.snapshot
     known = {
         (row["server"], row["name"])
-        for row in situation.case.arrow("links").to_pylist()
+        for row in context.case.arrow("links").to_pylist()
         if row["snapshot"] == snapshot and row["consumer_origin"] == origin and suffix in (None, row["suffix"])
     }
     links = [link for link in shown.links if (link.supplier, link.name) in known and suffix in (None, link.suffix)]
@@ -499,15 +501,15 @@ def _let_it_end(server: str, origin: str, suffix: str | None) -> dict[str, str |
     )
 
 
-def _in_two_snapshots(situation: Situation) -> dict[tuple[str, str | None, str], dict[str, Any]]:
+def _in_two_snapshots(context: DetectorContext) -> dict[tuple[str, str | None, str], dict[str, Any]]:
     """The tasks that the entry of a replica names in the last snapshot and in the one before, by server, suffix and origin."""
-    before = situation.earlier
+    before = context.earlier
     tasks: dict[str, dict[tuple[str, str, str], str]] = {}
-    for one in situation.case.inputs:
+    for one in context.case.inputs:
         for suffix, values in one.facts.get("cleaning", {}).items():
             for value in values:
                 tasks.setdefault(one.snapshot, {})[one.server, suffix, value] = one.file
-    now = tasks.get(situation.topology.snapshot, {})
+    now = tasks.get(context.topology.snapshot, {})
     found = {}
     for server, suffix, value in sorted(now.keys() & tasks.get(before.snapshot if before else "", {}).keys()):
         if task := clean_task(value):

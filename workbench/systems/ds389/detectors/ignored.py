@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.detector_context import Situation
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.model import Finding, step
 from workbench.systems.ds389.native import agreement_dn
 from workbench.systems.ds389.session_log.closed_links import agreement_shown
@@ -18,25 +18,25 @@ DO_NOT_SET = f"do not set {SETTING} before you have listed what that loses"
 """What is said where a session finds no record to begin at."""
 
 
-def ignoring(situation: Situation, supplier: str, suffix: str | None, name: str | None) -> str:
+def ignoring(context: DetectorContext, supplier: str, suffix: str | None, name: str | None) -> str:
     """`once` or `always`, if an agreement is told to ignore what its supplier lacks; else empty."""
-    snapshot = situation.topology.snapshot
-    mine = [one for one in situation.case.inputs if (one.snapshot, one.server) == (snapshot, supplier)]
+    snapshot = context.topology.snapshot
+    mine = [one for one in context.case.inputs if (one.snapshot, one.server) == (snapshot, supplier)]
     told = (one.facts.get("ignores_missing", {}).get(f"{suffix or ''} {name}") for one in mine)
     return str(next(filter(None, told), ""))
 
 
-def do_not_ignore(situation: Situation, supplier: str, suffix: str | None, name: str | None) -> str:
+def do_not_ignore(context: DetectorContext, supplier: str, suffix: str | None, name: str | None) -> str:
     """What to beware of where a session of an agreement finds no record to begin at."""
-    value = ignoring(situation, supplier, suffix, name)
+    value = ignoring(context, supplier, suffix, name)
     return f"{SETTING} is set to {value} on {name}: see MISSING_CHANGES_IGNORED" if value else DO_NOT_SET
 
 
-def missing_ignored(situation: Situation) -> Iterator[Finding]:
+def missing_ignored(context: DetectorContext) -> Iterator[Finding]:
     """Agreements that pass over what the changelog of their supplier lacks, as they are told to."""
-    for link in situation.topology.links:
-        if value := ignoring(situation, link.supplier, link.suffix, link.name):
-            row = situation.statuses().get((link.supplier, link.suffix, link.name), {})
+    for link in context.topology.links:
+        if value := ignoring(context, link.supplier, link.suffix, link.name):
+            row = context.statuses().get((link.supplier, link.suffix, link.name), {})
             yield _told(link, value, row)
 
 

@@ -34,100 +34,96 @@ from workbench.systems.ds389.session_log.refusals import full_at
 from workbench.topology.topology import not_collected
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link
 
 
-def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
+def initialisation_aborted(context: DetectorContext) -> Iterator[Finding]:
     """Consumers whose last initialisation broke off or did not begin, where nothing tells that they were filled since.
 
     The server itself need not have been collected: the status of the agreement alone tells it. One whose own vector was
     collected is whole if it exchanges changes with the others.
     """
-    told_by_itself = broken_off(situation.case, situation.topology)
-    yield from (_with_what_is_left(situation, _by_its_own_log(situation, one)) for one in told_by_itself)
-    statuses = situation.statuses()
-    for (consumer, suffix), one in unfilled(situation).items():
-        unrelated = _is_unrelated(situation, consumer, suffix)
+    told_by_itself = broken_off(context.case, context.topology)
+    yield from (_with_what_is_left(context, _by_its_own_log(context, one)) for one in told_by_itself)
+    statuses = context.statuses()
+    for (consumer, suffix), one in unfilled(context).items():
+        unrelated = _is_unrelated(context, consumer, suffix)
         row = statuses[one.supplier, suffix, one.link]
         about: Any = {key: row.get(key) for key in ("file", "offset", "name")}
         about |= {key: row[key].isoformat() for key in ("init_started_at", "init_ended_at") if row.get(key)}
         about["text"] = row["init_status"]  # what another program wrote may name anybody
         link = next(
-            x for x in situation.topology.links if (x.supplier, x.suffix, x.name) == (one.supplier, suffix, one.link)
+            x for x in context.topology.links if (x.supplier, x.suffix, x.name) == (one.supplier, suffix, one.link)
         )
         known = link.consumer or (link.failure.means if link.failure else None)
         told: Any = {"server": known, "link": one.link, "suffix": suffix, "evidence": (about,)}
         who = one.consumer if known else f"the server at {one.consumer}"
-        found = (_aborted if one.outcome == ABORTED else _not_begun)(
-            situation, one, who, _code(row["init_status"]), told
-        )
+        found = (_aborted if one.outcome == ABORTED else _not_begun)(context, one, who, _code(row["init_status"]), told)
         # Of one with data of its own UNRELATED_DATA is the root, and this is why. One that claims nothing has none to keep.
         found = (
-            replace(found, severity="warning", root="")
-            if unrelated and _has_data(situation, consumer, suffix)
-            else found
+            replace(found, severity="warning", root="") if unrelated and _has_data(context, consumer, suffix) else found
         )
-        yield _with_what_is_left(situation, found)
+        yield _with_what_is_left(context, found)
 
 
-def unfilled(situation: Situation) -> dict[tuple[str, str | None], Initialisation]:
+def unfilled(context: DetectorContext) -> dict[tuple[str, str | None], Initialisation]:
     """Server and suffix -> the initialisation that broke off or did not begin, as the agreements that lead there tell."""
-    own = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
+    own = {(one.server, one.suffix) for one in broken_off(context.case, context.topology)}
     empty, refusing = (
-        left_unfilled(situation.once(addresses_of), situation.statuses()),
-        refused_searches(situation),
+        left_unfilled(context.once(addresses_of), context.statuses()),
+        refused_searches(context),
     )
     found = {}
     for key, one in sorted(empty.items(), key=lambda item: (item[0][1] or "", item[0][0])):
-        replica = situation.replica(*key)
-        gone = _is_unrelated(situation, *key) or (replica and replica.empty) or key in refusing
+        replica = context.replica(*key)
+        gone = _is_unrelated(context, *key) or (replica and replica.empty) or key in refusing
         whole = replica and replica.claims and not (one.outcome == ABORTED and gone)
         if key not in own and not whole:
             found[key] = one
     return found
 
 
-def _is_unrelated(situation: Situation, consumer: str, suffix: str | None) -> bool:
+def _is_unrelated(context: DetectorContext, consumer: str, suffix: str | None) -> bool:
     """True if a pair of servers shows that the data of the consumer are of another beginning."""
-    return any(row["unrelated"] and (row["consumer"], row["suffix"]) == (consumer, suffix) for row in situation.pairs)
+    return any(row["unrelated"] and (row["consumer"], row["suffix"]) == (consumer, suffix) for row in context.pairs)
 
 
-def without_data(situation: Situation) -> dict[tuple[str, str | None], bool]:
+def without_data(context: DetectorContext) -> dict[tuple[str, str | None], bool]:
     """The servers and suffixes without data -> do they show that they have no entry? Of the others, data are gone or coming."""
-    broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
-    left = unfilled(situation)
+    broken = {(one.server, one.suffix) for one in broken_off(context.case, context.topology)}
+    left = unfilled(context)
     aborted = {
         key
         for key, one in left.items()
-        if one.outcome == ABORTED and not (_is_unrelated(situation, *key) and _has_data(situation, *key))
+        if one.outcome == ABORTED and not (_is_unrelated(context, *key) and _has_data(context, *key))
     }
-    gone = {*broken, *aborted, *refused_searches(situation), *being_filled(situation)}
-    return dict.fromkeys(gone, False) | dict.fromkeys(empty_ones(situation), True)
+    gone = {*broken, *aborted, *refused_searches(context), *being_filled(context)}
+    return dict.fromkeys(gone, False) | dict.fromkeys(empty_ones(context), True)
 
 
-def _has_data(situation: Situation, server: str, suffix: str | None) -> bool:
+def _has_data(context: DetectorContext, server: str, suffix: str | None) -> bool:
     """True if the server shows positions of its own. One that claims nothing has no data to keep."""
-    replica = situation.replica(server, suffix)
+    replica = context.replica(server, suffix)
     return replica is not None and not replica.empty
 
 
-def initialisation_running(situation: Situation) -> Iterator[Finding]:
+def initialisation_running(context: DetectorContext) -> Iterator[Finding]:
     """Replicas to which new data were coming when all was read, as their own logs or the agreements that lead to them tell."""
-    for filling in being_filled(situation).values():
-        if _is_told_as_aborted(situation, filling):
+    for filling in being_filled(context).values():
+        if _is_told_as_aborted(context, filling):
             continue
-        down = filling.server in situation.topology.down
-        yield _with_what_is_left(situation, _cut_short(situation, filling) if down else _running(filling))
+        down = filling.server in context.topology.down
+        yield _with_what_is_left(context, _cut_short(context, filling) if down else _running(filling))
 
 
-def _is_told_as_aborted(situation: Situation, filling: Filling) -> bool:
+def _is_told_as_aborted(context: DetectorContext, filling: Filling) -> bool:
     """True if the agreement over which the data came tells that it was aborted, and nobody begins it again."""
-    aborted = unfilled(situation).get((filling.server, filling.suffix))
+    aborted = unfilled(context).get((filling.server, filling.suffix))
     if aborted is None or aborted.outcome != ABORTED or not (filling.began and aborted.began and aborted.ended):
         return False
     same = aborted.began - CLOCKS_APART <= filling.began <= aborted.ended + CLOCKS_APART
-    return same and not _fillers(situation, filling)
+    return same and not _fillers(context, filling)
 
 
 @dataclass(frozen=True)
@@ -163,25 +159,25 @@ class Filling:
         return says, (*lines, *agreements)
 
 
-def being_filled(situation: Situation) -> dict[tuple[str, str | None], Filling]:
+def being_filled(context: DetectorContext) -> dict[tuple[str, str | None], Filling]:
     """The fillings that went on when all was read, by server and suffix."""
-    offline = {(one.server, one.suffix): one for one in still_offline(situation.case, situation.topology)}
-    statuses = situation.statuses()
+    offline = {(one.server, one.suffix): one for one in still_offline(context.case, context.topology)}
+    statuses = context.statuses()
     sending: dict[tuple[str, str | None], list[tuple[Link, Mapping[str, Any]]]] = {}
-    for link in situation.topology.links:
+    for link in context.topology.links:
         row = statuses.get((link.supplier, link.suffix, link.name), {})
-        if link.consumer and goes_on(situation.once(addresses_of), link, row):
+        if link.consumer and goes_on(context.once(addresses_of), link, row):
             sending.setdefault((link.consumer, link.suffix), []).append((link, row))
-    broken = {(one.server, one.suffix) for one in broken_off(situation.case, situation.topology)}
+    broken = {(one.server, one.suffix) for one in broken_off(context.case, context.topology)}
     found = {}
     for server, suffix in sorted({*offline, *sending} - broken, key=lambda key: (key[0], key[1] or "")):
         by, log = sending.get((server, suffix), []), offline.get((server, suffix))
         began = log.at if log else by[0][1].get("init_started_at")
-        replica = situation.replica(server, suffix)
+        replica = context.replica(server, suffix)
         tops = [span.max for span in replica.vector.values() if span.max] if replica else []
-        if began and any(made > began for made in map(situation.topology.system.moment, tops) if made):
+        if began and any(made > began for made in map(context.topology.system.moment, tops) if made):
             continue  # it took changes since: the end of a log was not collected
-        back = filled_at(session_logs(situation.case), server, suffix) if by else None
+        back = filled_at(session_logs(context.case), server, suffix) if by else None
         if not log and began and back and back >= began:
             continue  # the agreement was read before it had ended, and the server tells that it has
         found[server, suffix] = Filling(server, suffix, by, log, began)
@@ -210,22 +206,22 @@ def _running(filling: Filling) -> Finding:
     )
 
 
-def _fillers(situation: Situation, filling: Filling) -> list[str]:
+def _fillers(context: DetectorContext, filling: Filling) -> list[str]:
     """The suppliers that were filling a server, as their agreements or logs tell, or that go on trying after it went offline."""
-    statuses, key = situation.statuses(), (filling.server, filling.suffix)
-    links = [link for link in situation.topology.links if (link.consumer, link.suffix) == key] if filling.log else []
+    statuses, key = context.statuses(), (filling.server, filling.suffix)
+    links = [link for link in context.topology.links if (link.consumer, link.suffix) == key] if filling.log else []
     trying = {link.supplier for link in links if tried_again(statuses.get((link.supplier, link.suffix, link.name), {}))}
     sending = {link.supplier for link, _ in filling.by}
-    return sorted(sending | trying | {*fillers(situation.once(addresses_of), *key)})
+    return sorted(sending | trying | {*fillers(context.once(addresses_of), *key)})
 
 
-def _cut_short(situation: Situation, filling: Filling) -> Finding:
+def _cut_short(context: DetectorContext, filling: Filling) -> Finding:
     """The same of a server that could not be read: no data arrive there now."""
     server, what = filling.server, filling.what
     proof, evidence = filling.told()
-    names = _fillers(situation, filling)
+    names = _fillers(context, filling)
     whom = f" by {listed(names)}" if names else ""
-    stopped = [name for name in names if name in situation.topology.down]
+    stopped = [name for name in names if name in context.topology.down]
     starts = listed([server, *stopped])
     why = f"its old data of {what} are gone"
     if names:
@@ -239,7 +235,7 @@ def _cut_short(situation: Situation, filling: Filling) -> Finding:
         evidence=evidence,
         root=f"{server} answers nobody since new data for it were arriving: it has no whole data of {what}",
         fix=(
-            *([own] if (own := own_first(situation, server, filling.suffix)) else ()),
+            *([own] if (own := own_first(context, server, filling.suffix)) else ()),
             step(
                 f"start {starts}, and collect again when {server} has been filled"
                 + (
@@ -257,9 +253,9 @@ def _cut_short(situation: Situation, filling: Filling) -> Finding:
     )
 
 
-def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
+def _with_what_is_left(context: DetectorContext, found: Finding) -> Finding:
     """The same with the changes that only the changelog of the server still has, or only its log of operations tells of."""
-    if gone := gone_with_the_data(situation, found.server, found.suffix):
+    if gone := gone_with_the_data(context, found.server, found.suffix):
         again = make_again(found.server, gone)
         found = replace(
             found,
@@ -271,14 +267,14 @@ def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
             else "",
             fix=(*found.fix, again),
         )
-    if only := claimed_alone(situation, found.server, found.suffix):
+    if only := claimed_alone(context, found.server, found.suffix):
         first = step(
             f"save the changelog of {found.server} first, by a copy of its database folder: it may be the last that has its "
             f"changes up to {only}",
             f"no other server that keeps a changelog claims them, and an initialisation makes that of {found.server} anew",
         )
         found = replace(found, fix=(first, *found.fix))
-    if not (left := save_first(situation.verdicts, found.server, found.suffix)):
+    if not (left := save_first(context.verdicts, found.server, found.suffix)):
         return found
     these, saving = left
     them = "it" if these.startswith("1 ") else "them"
@@ -292,15 +288,15 @@ def _with_what_is_left(situation: Situation, found: Finding) -> Finding:
     )
 
 
-def _by_its_own_log(situation: Situation, one: BrokenOff) -> Finding:
+def _by_its_own_log(context: DetectorContext, one: BrokenOff) -> Finding:
     """Of a replica that is offline: its RUV may be that of before, and its entries are gone."""
     at = f" at {one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else ""
     broke = f"new data for {one.server} did not arrive whole{at}"
-    ways = best_links_to(situation, one.server, one.suffix)
+    ways = best_links_to(context, one.server, one.suffix)
     suffix = one.suffix or "SUFFIX"
-    full = full_at(situation.case, one.server, one.at)
+    full = full_at(context.case, one.server, one.at)
     room = "give it more room, then " if full else ""
-    first = _get_first(situation, ways[0].supplier, one.suffix) if ways else ""
+    first = _get_first(context, ways[0].supplier, one.suffix) if ways else ""
     how = (
         f" from {ways[0].supplier}, {initialise(ways[0].supplier, suffix, ways[0].name)}"
         if ways
@@ -333,13 +329,13 @@ def _code(sentence: str) -> str:
     return f" (code {in_words(code) if of_ldap else code})" if code else ""
 
 
-def _aborted(situation: Situation, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
+def _aborted(context: DetectorContext, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
     broke = f"the initialisation of {who} by {one.supplier} was aborted{_at(one)}"
-    down = one.consumer in situation.topology.down
+    down = one.consumer in context.topology.down
     silent = f"; {who} could not be read when servers were collected, and to start it does not fill it" if down else ""
     fillers = [
-        *(["another server"] if _suppliers_unread(situation, one.consumer, told["suffix"]) else []),
-        *(["a file"] if filled_from_a_file(situation.case, one.consumer, told["suffix"], one) is None else []),
+        *(["another server"] if _suppliers_unread(context, one.consumer, told["suffix"]) else []),
+        *(["a file"] if filled_from_a_file(context.case, one.consumer, told["suffix"], one) is None else []),
     ]
     unless = f", unless {listed(fillers, 'or')} filled it since" if fillers else ""
     first = f"see whether {listed(fillers, 'or')} filled {who} since; if not, " if fillers else ""
@@ -350,31 +346,31 @@ def _aborted(situation: Situation, one: Initialisation, who: str, code: str, tol
         f"{who}, and the new data did not arrive whole; no later initialisation is known to have succeeded{silent}",
         **told,
         root=f"{broke}: {who} has to be initialised again{unless}",
-        fix=(_again(situation, one, who, told["suffix"], (f"start {who}, then " if down else "") + first),),
+        fix=(_again(context, one, who, told["suffix"], (f"start {who}, then " if down else "") + first),),
     )
 
 
-def _suppliers_unread(situation: Situation, consumer: str, suffix: str | None) -> bool:
+def _suppliers_unread(context: DetectorContext, consumer: str, suffix: str | None) -> bool:
     """True if a server may have an agreement with the consumer that was not collected: it may have filled it since."""
-    replicas = [one for one in situation.topology.replicas if one.suffix == suffix and one.server != consumer]
-    telling = {one.server for one in situation.inputs if one.kind and format_with(one.kind).tells_links}
+    replicas = [one for one in context.topology.replicas if one.suffix == suffix and one.server != consumer]
+    telling = {one.server for one in context.inputs if one.kind and format_with(one.kind).tells_links}
     if any(one.server not in telling and one.keeps_log for one in replicas):
         return True
-    if any(row["server"] != consumer and row["suffix"] in (None, suffix) for row in not_collected(situation.topology)):
+    if any(row["server"] != consumer and row["suffix"] in (None, suffix) for row in not_collected(context.topology)):
         return True
     # One origin that no collected server has is that of the consumer itself.
     unknown = {origin for one in replicas for origin in one.vector} - {one.origin for one in replicas}
     return len(unknown) > 1
 
 
-def _get_first(situation: Situation, source: str, suffix: str | None) -> str:
+def _get_first(context: DetectorContext, source: str, suffix: str | None) -> str:
     """What comes before a server fills another one, with the words that lead on; empty: it waits for nothing."""
-    left = waits_for(situation, source, suffix)
+    left = waits_for(context, source, suffix)
     return f"let {source} get the {counted(left)} that it waits for (PENDING_CHANGES), then " if left else ""
 
 
-def _not_begun(situation: Situation, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
-    fix = _again(situation, one, who, told["suffix"], f"see whether {who} still has to be initialised; if so, ")
+def _not_begun(context: DetectorContext, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
+    fix = _again(context, one, who, told["suffix"], f"see whether {who} still has to be initialised; if so, ")
     return Finding(
         "INITIALISATION_ABORTED",
         "warning",
@@ -389,12 +385,12 @@ def _at(one: Initialisation) -> str:
     return f" at {one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else ""
 
 
-def _again(situation: Situation, one: Initialisation, who: str, suffix: str | None, first: str) -> dict[str, Any]:
+def _again(context: DetectorContext, one: Initialisation, who: str, suffix: str | None, first: str) -> dict[str, Any]:
     what, source, name = suffix or "SUFFIX", one.supplier, one.link
-    ways = best_links_to(situation, one.consumer, suffix)
-    if waits_for(situation, source, suffix) and ways:
+    ways = best_links_to(context, one.consumer, suffix)
+    if waits_for(context, source, suffix) and ways:
         source, name = ways[0].supplier, ways[0].name
-    first += _get_first(situation, source, suffix)
+    first += _get_first(context, source, suffix)
     return step(
         f"{first}initialise {who} from {source}, {initialise(source, what, name)}",
         f"{who} takes no changes until an initialisation succeeds; no session delivers the data that did not arrive"

@@ -11,7 +11,7 @@ from workbench.rules.link_failures import BIND_REFUSED, PASSWORD_EXPIRED
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _RECENT = timedelta(hours=1)
 """A supplier tries again every five minutes: whoever has not for an hour has given up, or got in."""
@@ -19,10 +19,10 @@ _LEAST = 2
 """Failed logins from one address: a single one may have been a person who mistyped."""
 
 
-def logins_fail(situation: Situation) -> Iterator[Finding]:
+def logins_fail(context: DetectorContext) -> Iterator[Finding]:
     """One finding for each name with which logins from one or more addresses fail, and none of them succeeded later."""
-    for server in sorted({one.server for one in situation.topology.replicas}):
-        allowed, logs = _allowed(situation, server), _logs(situation, server)
+    for server in sorted({one.server for one in context.topology.replicas}):
+        allowed, logs = _allowed(context, server), _logs(context, server)
         if not allowed or not logs or any(one.facts.get("logins_cut") for one in logs):
             continue
         seen = merge_facts(one.facts["logins"] for one in logs if "logins" in one.facts)
@@ -30,19 +30,19 @@ def logins_fail(situation: Situation) -> Iterator[Finding]:
         end = max((str(one.facts.get("time", {}).get("max", "")) for one in logs), default="")
         for name in sorted(allowed & seen.keys()):
             failing = {address: one for address, one in seen[name].items() if address and _fails(seen[name], one, end)}
-            explained = _explained(situation, server, name)
+            explained = _explained(context, server, name)
             if len(failing) > explained:
                 yield _finding(server, name, failing, explained)
 
 
-def _allowed(situation: Situation, server: str) -> set[str]:
+def _allowed(context: DetectorContext, server: str) -> set[str]:
     """The names with which suppliers may log in at a server, in lower case."""
-    mine = [one.facts.get("logins_allowed", {}) for one in situation.inputs if one.server == server]
+    mine = [one.facts.get("logins_allowed", {}) for one in context.inputs if one.server == server]
     return {name.lower() for names in mine for some in names.values() for name in some}
 
 
-def _logs(situation: Situation, server: str) -> list[Any]:
-    return [one for one in situation.inputs if one.server == server and one.kind == ACCESS_LOG.key]
+def _logs(context: DetectorContext, server: str) -> list[Any]:
+    return [one for one in context.inputs if one.server == server and one.kind == ACCESS_LOG.key]
 
 
 def _fails(addresses: Mapping[str, Mapping[str, Any]], one: Mapping[str, Any], end: str) -> bool:
@@ -55,14 +55,14 @@ def _fails(addresses: Mapping[str, Mapping[str, Any]], one: Mapping[str, Any], e
     return ended < last and _time(end) - _time(last) < _RECENT
 
 
-def _explained(situation: Situation, server: str, name: str) -> int:
+def _explained(context: DetectorContext, server: str, name: str) -> int:
     """How many collected links lead there and have failed to log in: of these LINK_FAILING says it."""
-    statuses = situation.statuses()
+    statuses = context.statuses()
     return sum(
         link.consumer == server
         and bool(link.failure and link.failure.reason in (BIND_REFUSED, PASSWORD_EXPIRED))
         and (statuses.get((link.supplier, link.suffix, link.name), {}).get("login") or name).lower() == name
-        for link in situation.topology.links
+        for link in context.topology.links
     )
 
 

@@ -18,21 +18,21 @@ from workbench.systems.ds389.session_log.log_ends import logs_end
 from workbench.systems.ds389.session_log.refusals import said_at
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _HARMLESS = "a delete of an entry that the server does not have: nothing is lost by it"
 _NO_SUCH_OBJECT, _REFUSED = 32, "refused"
 
 
-def apply_skipped(situation: Situation) -> Iterator[Finding]:
+def apply_skipped(context: DetectorContext) -> Iterator[Finding]:
     """Changes that a consumer refused with a code after which the supplier goes on."""
     found: dict[tuple[str, str | None, str], list[dict[str, object]]] = {}
-    for row in situation.verdicts.missing:
+    for row in context.verdicts.missing:
         if row["rule"] == "skipped":
             found.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
     for (server, suffix, origin), rows in found.items():
         csns = [str(row["position"]) for row in rows]
-        answers = _answers(situation, server, suffix, csns)
+        answers = _answers(context, server, suffix, csns)
         refused = [answers.get(str(row["position"]), {}).get("code") for row in rows]
         deletes = (
             code == _NO_SUCH_OBJECT and row["operation"] == "delete" for code, row in zip(refused, rows, strict=True)
@@ -43,7 +43,7 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
         some = "one change" if alone else f"{len(rows):,} changes"
         results = " and ".join(in_words(code) for code in sorted({code for code in refused if isinstance(code, int)}))
         own = [one["at"] for one in answers.values() if one["outcome"] == _REFUSED]
-        said = said_at(situation.case, server, [at for at in own if isinstance(at, datetime)])
+        said = said_at(context.case, server, [at for at in own if isinstance(at, datetime)])
         yield Finding(
             "APPLY_SKIPPED",
             "error",
@@ -76,16 +76,18 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _answers(situation: Situation, server: str, suffix: str | None, csns: list[str]) -> dict[str, dict[str, object]]:
+def _answers(
+    context: DetectorContext, server: str, suffix: str | None, csns: list[str]
+) -> dict[str, dict[str, object]]:
     """CSN -> the line that shows the refusal: the server's own, or else that of a supplier which went on."""
     own = (pc.field("server") == server) & (pc.field("outcome") == _REFUSED)
-    suppliers = [pc.field("server") == one.supplier for one in situation.topology.links if one.consumer == server]
+    suppliers = [pc.field("server") == one.supplier for one in context.topology.links if one.consumer == server]
     theirs = (pc.field("outcome") == "skipped") & reduce(or_, suppliers, pc.scalar(False))
     where = pc.field("position").isin(csns) & (own | theirs)
     where &= pc.field("suffix").is_null() | (pc.field("suffix") == suffix)
     columns = ["snapshot", "file", "offset", "at", "code", "position", "outcome"]
     answers: dict[str, dict[str, object]] = {}
-    for batch in situation.rows("applied", columns, where):
+    for batch in context.rows("applied", columns, where):
         for row in batch.to_pylist():
             if row["position"] not in answers or row["outcome"] == _REFUSED:
                 answers[row["position"]] = row
@@ -99,33 +101,33 @@ def _shown(answer: Mapping[str, object]) -> dict[str, object]:
     return {**kept, "at": at.isoformat()} if isinstance(at, datetime) else kept
 
 
-def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
+def clean_forced_loss(context: DetectorContext) -> Iterator[Finding]:
     """A replica ID is in no vector any more, and a server had not got all of its changes before.
 
     What servers had, the vectors of earlier snapshots tell, and the access logs of this one.
     """
-    now = {(one.suffix, origin) for one in situation.topology.replicas for origin in one.vector}
-    labels = list(situation.case.snapshots)
-    before = labels[: labels.index(situation.topology.snapshot)]
+    now = {(one.suffix, origin) for one in context.topology.replicas for origin in one.vector}
+    labels = list(context.case.snapshots)
+    before = labels[: labels.index(context.topology.snapshot)]
     seen: dict[tuple[str | None, str], dict[str, str]] = {}
     for label in before:
-        shown = situation.at(label)
+        shown = context.at(label)
         for one in shown.replicas if shown else ():
             for origin, span in one.seen().items():
                 if (one.suffix, origin) not in now and span.max:
                     mine = seen.setdefault((one.suffix, origin), {})
                     mine[one.server] = max(span.max, mine.get(one.server, ""))
-    for key, logged in _had_by_logs(situation).items():
+    for key, logged in _had_by_logs(context).items():
         if key not in now:
             mine = seen.setdefault(key, {})
             mine |= {server: max(position, mine.get(server, "")) for server, position in logged.items()}
-    there = {(one.server, one.suffix) for one in situation.topology.replicas if one.claims}
+    there = {(one.server, one.suffix) for one in context.topology.replicas if one.claims}
     for (suffix, origin), known in sorted(seen.items(), key=lambda one: (one[0][0] or "", one[0][1])):
-        if not any(one.suffix == suffix and one.claims for one in situation.topology.replicas):
+        if not any(one.suffix == suffix and one.claims for one in context.topology.replicas):
             continue
         top = max(known.values())
         holders = sorted(server for server, position in known.items() if position == top)
-        unlike = {server: _unlike(situation, server, suffix, holders) for server in known}
+        unlike = {server: _unlike(context, server, suffix, holders) for server in known}
         behind = [
             server
             for server, position in sorted(known.items())
@@ -133,7 +135,7 @@ def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
         ]
         for server in behind:
             known_now = [name for name in holders if (name, suffix) in there]
-            sources = sources_that_fill(situation, known_now, server, suffix)
+            sources = sources_that_fill(context, known_now, server, suffix)
             again = "write the values that the lost changes set once more"
             yield Finding(
                 "CLEAN_FORCED_LOSS",
@@ -165,29 +167,29 @@ def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _unlike(situation: Situation, server: str, suffix: str | None, holders: Collection[str]) -> bool | None:
+def _unlike(context: DetectorContext, server: str, suffix: str | None, holders: Collection[str]) -> bool | None:
     """True if the entries of the server differ from those of others, as ENTRIES_DIFFER says; None: nothing tells.
 
     Nothing does where no holder of the changes is among those whose entries were collected.
     """
-    for contents in situation.verdicts.contents:
+    for contents in context.verdicts.contents:
         if contents.suffix == suffix and server in contents.exports and not contents.exports.keys().isdisjoint(holders):
             return any(server in one.servers for one in contents.differences)
     return None
 
 
-def _had_by_logs(situation: Situation) -> dict[tuple[str | None, str], dict[str, str]]:
+def _had_by_logs(context: DetectorContext) -> dict[tuple[str | None, str], dict[str, str]]:
     """Suffix and replica ID that a log says was cleaned -> up to where each server had applied its changes, by its access log.
 
     Left out is who was filled since, and who did not clean it, by its log, after the newest one was made.
     """
-    moment, snapshot = situation.topology.system.moment, situation.topology.snapshot
-    suffixes = {one.suffix for one in situation.topology.replicas if one.claims}
-    cleaned = pc.field("code") == situation.topology.proving.cleaned
+    moment, snapshot = context.topology.system.moment, context.topology.snapshot
+    suffixes = {one.suffix for one in context.topology.replicas if one.claims}
+    cleaned = pc.field("code") == context.topology.proving.cleaned
     cleaned &= pc.field("origin").is_valid() & pc.field("at").is_valid()
     done: dict[tuple[str, str], datetime] = {}
-    for server in sorted({one.server for one in situation.inputs}):
-        for batch in situation.rows("messages", ["origin", "at"], cleaned, snapshot=snapshot, server=server):
+    for server in sorted({one.server for one in context.inputs}):
+        for batch in context.rows("messages", ["origin", "at"], cleaned, snapshot=snapshot, server=server):
             for row in batch.to_pylist():
                 done[server, row["origin"]] = max(row["at"], done.get((server, row["origin"]), row["at"]))
     origins = sorted({origin for _, origin in done})
@@ -197,13 +199,13 @@ def _had_by_logs(situation: Situation) -> dict[tuple[str | None, str], dict[str,
     had: dict[str, dict[str, str]] = {}
     where = (pc.field("outcome") == "applied") & pc.field("link").is_null() & pc.field("position").is_valid()
     where &= pc.field("origin").isin(pa.array(origins, pa.string()))
-    for server in sorted({one.server for one in situation.inputs}):
-        for batch in situation.rows("applied", ["origin", "position"], where, snapshot=snapshot, server=server):
+    for server in sorted({one.server for one in context.inputs}):
+        for batch in context.rows("applied", ["origin", "position"], where, snapshot=snapshot, server=server):
             for row in pa.table(batch).group_by("origin").aggregate([("position", "max")]).to_pylist():
                 mine = had.setdefault(row["origin"], {})
                 mine[server] = max(row["position_max"], mine.get(server, ""))
     # Behind the end of a log silence proves nothing.
-    ends = logs_end(situation, "access_log")
+    ends = logs_end(context, "access_log")
     found: dict[tuple[str | None, str], dict[str, str]] = {}
     for origin, applied in had.items():
         # Who was filled since may have lost what it had, and may have got what it lacked.
@@ -211,7 +213,7 @@ def _had_by_logs(situation: Situation) -> dict[tuple[str | None, str], dict[str,
             server: position
             for server, position in applied.items()
             if (last := moment(position))
-            and not any(one.ended >= last for one in situation.verdicts.resets.get((server, suffix), ()))
+            and not any(one.ended >= last for one in context.verdicts.resets.get((server, suffix), ()))
         }
         top = max(known.values(), default="")
         newest = moment(top)

@@ -17,7 +17,7 @@ from workbench.rules.vectors import last
 from workbench.systems.ds389.rules.moves import Move, at_and_above, exclusive, move_of, present_name, still_below
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica
 
 _COLUMNS = ["server", "file", "offset", "origin", "position", "entry", "target", "rename"]
@@ -27,31 +27,31 @@ _MOST_MOVES, _MOST_PAIRS = 1000, 100
 Rows = dict[str, dict[str, Any]]
 
 
-def contradicting_moves(situation: Situation) -> Iterator[Finding]:
+def contradicting_moves(context: DetectorContext) -> Iterator[Finding]:
     """Pairs of moves that exclude each other, where a server lacks one of them.
 
     Logs are read only where a server misses changes or waits for some: first for the moves that a server lacks, then for those
     of what these moved their entries below, then for what else happened to the entries and names of the pairs.
     """
-    found = situation.verdicts
+    found = context.verdicts
     suffixes = {row["suffix"] for row in (*found.pending, *found.missing)}
     for suffix in sorted(suffixes, key=lambda one: one or ""):
-        replicas = [one for one in situation.topology.replicas if one.suffix == suffix and one.claims]
-        rows = _earliest(_rows(situation, suffix, _MOVED & _lacked_somewhere(situation, suffix, replicas)))
-        waiting = {one for one, row in rows.items() if _lacking(situation, replicas, row["origin"], one)}
+        replicas = [one for one in context.topology.replicas if one.suffix == suffix and one.claims]
+        rows = _earliest(_rows(context, suffix, _MOVED & _lacked_somewhere(context, suffix, replicas)))
+        waiting = {one for one, row in rows.items() if _lacking(context, replicas, row["origin"], one)}
         above = {name for one in waiting for name in at_and_above(name_of(_move(rows[one]).parent))}
         if above:
-            rows |= _earliest(_rows(situation, suffix, _MOVED & _named(above)))
+            rows |= _earliest(_rows(context, suffix, _MOVED & _named(above)))
         pairs = [pair for pair in exclusive(map(_move, rows.values()), {}) if {one.position for one in pair} & waiting]
         if not pairs:
             continue
         pairs = pairs[:_MOST_PAIRS]
-        rows |= _renames(situation, suffix, pairs)
+        rows |= _renames(context, suffix, pairs)
         moves = [_move(row) for row in rows.values()]
-        sure = {*exclusive(moves, _added(situation, suffix, pairs))}
+        sure = {*exclusive(moves, _added(context, suffix, pairs))}
         for pair in pairs:
             if pair in sure:
-                yield _finding(situation, suffix, replicas, pair, moves, [rows[one.position] for one in pair])
+                yield _finding(context, suffix, replicas, pair, moves, [rows[one.position] for one in pair])
 
 
 _MOVED = (
@@ -65,8 +65,8 @@ def _move(row: dict[str, Any]) -> Move:
     return move_of(row["position"], row["origin"], row["entry"], row["target"] or "", row["rename"])
 
 
-def _rows(situation: Situation, suffix: str | None, where: pc.Expression) -> Iterator[dict[str, Any]]:
-    for batch in situation.rows("changes", _COLUMNS, where, snapshot=situation.topology.snapshot, suffix=suffix):
+def _rows(context: DetectorContext, suffix: str | None, where: pc.Expression) -> Iterator[dict[str, Any]]:
+    for batch in context.rows("changes", _COLUMNS, where, snapshot=context.topology.snapshot, suffix=suffix):
         yield from batch.to_pylist()
 
 
@@ -80,7 +80,7 @@ def _earliest(rows: Iterable[dict[str, Any]]) -> Rows:
     return {one: found[one] for one in sorted(found)[:_MOST_MOVES]}
 
 
-def _lacked_somewhere(situation: Situation, suffix: str | None, replicas: list[Replica]) -> pc.Expression:
+def _lacked_somewhere(context: DetectorContext, suffix: str | None, replicas: list[Replica]) -> pc.Expression:
     """What some server lacks by its vector, or misses behind it."""
     seen = [one.seen() for one in replicas]
     origins = sorted({origin for one in seen for origin in one})
@@ -88,7 +88,7 @@ def _lacked_somewhere(situation: Situation, suffix: str | None, replicas: list[R
     for origin in origins:
         everywhere = min(last(one, origin) or "" for one in seen)
         lacked |= (pc.field("origin") == origin) & (pc.field("position") > everywhere)
-    missing = {row["position"] for row in situation.verdicts.missing if row["suffix"] == suffix}
+    missing = {row["position"] for row in context.verdicts.missing if row["suffix"] == suffix}
     return lacked | pc.field("position").isin(sorted(missing)) if missing else lacked
 
 
@@ -98,7 +98,7 @@ def _named(names: Iterable[str]) -> pc.Expression:
     return pc.utf8_trim_whitespace(spelt).isin(sorted(names))
 
 
-def _renames(situation: Situation, suffix: str | None, pairs: list[tuple[Move, Move]]) -> Rows:
+def _renames(context: DetectorContext, suffix: str | None, pairs: list[tuple[Move, Move]]) -> Rows:
     """The renames of the entries of the pairs, and of others to the names of these, since the first of the moves."""
     both = [move for pair in pairs for move in pair]
     begins = "|".join(sorted({re.escape(parts_of(name_of(move.before))[0]) for move in both}))
@@ -107,29 +107,29 @@ def _renames(situation: Situation, suffix: str | None, pairs: list[tuple[Move, M
     to_one = pc.match_substring_regex(text, pattern=rf"newrdn: *(?:{begins})\s*(?:\n|$)")
     of_one = pc.field("entry").isin(sorted({move.entry for move in both}))
     renamed = (pc.field("operation") == "modrdn") & pc.field("rename").is_valid()
-    return {row["position"]: row for row in _rows(situation, suffix, since & renamed & (of_one | to_one))}
+    return {row["position"]: row for row in _rows(context, suffix, since & renamed & (of_one | to_one))}
 
 
-def _added(situation: Situation, suffix: str | None, pairs: list[tuple[Move, Move]]) -> dict[str, list[str]]:
+def _added(context: DetectorContext, suffix: str | None, pairs: list[tuple[Move, Move]]) -> dict[str, list[str]]:
     """Name of an entry that was moved first -> the positions at which one of that name was added since."""
     since = pc.field("position") > min(first.position for first, _ in pairs)
     names = {name_of(first.before) for first, _ in pairs}
     found: dict[str, list[str]] = {}
-    for row in _rows(situation, suffix, (pc.field("operation") == "add") & since & _named(names)):
+    for row in _rows(context, suffix, (pc.field("operation") == "add") & since & _named(names)):
         found.setdefault(name_of(row["target"]), []).append(row["position"])
     return found
 
 
-def _lacking(situation: Situation, replicas: Iterable[Replica], origin: str, position: str) -> list[str]:
+def _lacking(context: DetectorContext, replicas: Iterable[Replica], origin: str, position: str) -> list[str]:
     """The servers that do not have the change: their vectors do not cover it, or it is missing behind them."""
-    missing = {row["server"] for row in situation.verdicts.missing if row["position"] == position}
+    missing = {row["server"] for row in context.verdicts.missing if row["position"] == position}
     return sorted(
         one.server for one in replicas if one.server in missing or (last(one.seen(), origin) or "") < position
     )
 
 
 def _finding(
-    situation: Situation,
+    context: DetectorContext,
     suffix: str | None,
     replicas: list[Replica],
     pair: tuple[Move, Move],
@@ -137,8 +137,8 @@ def _finding(
     rows: list[dict[str, Any]],
 ) -> Finding:
     first, second = pair
-    makers = {move.position: _maker(situation, suffix, move) for move in pair}
-    lacking = {move.position: _lacking(situation, replicas, move.origin, move.position) for move in pair}
+    makers = {move.position: _maker(context, suffix, move) for move in pair}
+    lacking = {move.position: _lacking(context, replicas, move.origin, move.position) for move in pair}
     waits = "; ".join(
         f"{listed(servers)} {'does' if len(servers) == 1 else 'do'} not have {position}"
         for position, servers in lacking.items()
@@ -146,7 +146,7 @@ def _finding(
     )
     there = {move: _there(replicas, pair, move, moves) for move in pair}
     due = [move for move, other in (pair, pair[::-1]) if still_below(move, other, there[move])]
-    told = f"{_told(situation, first, makers)}, and {_told(situation, second, makers)}"
+    told = f"{_told(context, first, makers)}, and {_told(context, second, makers)}"
     about: dict[str, Any] = {
         "suffix": suffix,
         "items": (first.position, second.position),
@@ -203,14 +203,14 @@ def _there(replicas: Iterable[Replica], pair: tuple[Move, Move], move: Move, mov
     ]
 
 
-def _told(situation: Situation, move: Move, makers: dict[str, str]) -> str:
-    made = situation.topology.system.moment(move.position)
+def _told(context: DetectorContext, move: Move, makers: dict[str, str]) -> str:
+    made = context.topology.system.moment(move.position)
     when = f" at {made:%Y-%m-%d %H:%M:%S} UTC" if made else ""
     return f"{makers[move.position]} moved {move.before} below {move.parent}{when} ({move.position})"
 
 
-def _maker(situation: Situation, suffix: str | None, move: Move) -> str:
-    names = [one.server for one in situation.topology.replicas if (one.suffix, one.origin) == (suffix, move.origin)]
+def _maker(context: DetectorContext, suffix: str | None, move: Move) -> str:
+    names = [one.server for one in context.topology.replicas if (one.suffix, one.origin) == (suffix, move.origin)]
     return names[0] if len(names) == 1 else f"the server of replica ID {move.origin}"
 
 

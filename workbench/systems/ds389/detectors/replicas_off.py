@@ -9,14 +9,14 @@ from workbench.model import Finding, step
 from workbench.systems.ds389.session_log.replicas_off import ReplicaOff, replicas_off
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _PLUGIN = "cn=Multisupplier Replication Plugin,cn=plugins,cn=config"
 
 
-def replication_off(situation: Situation) -> Iterator[Finding]:
+def replication_off(context: DetectorContext) -> Iterator[Finding]:
     """The plug-in for replication is disabled, or a replica could not be set up at the last start."""
-    for one in replicas_off(situation.case, situation.topology, situation.statuses()):
+    for one in replicas_off(context.case, context.topology, context.statuses()):
         yield Finding(
             "REPLICATION_OFF",
             "error" if one.in_force else "warning",

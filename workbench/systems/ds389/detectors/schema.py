@@ -14,7 +14,7 @@ from workbench.model import counted
 from workbench.systems.ds389.session_log.lines import WITH_TEXT, session_logs
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _UNKNOWN = re.compile(r'has unknown object class "([^"]{1,200})"|attribute "([^"]{1,200})" (?:is )?not allowed')
 _NAMED = 5
@@ -63,11 +63,11 @@ class Unknown:
                 "position": None}  # fmt: skip
 
 
-def unknown_to(situation: Situation, server: str) -> Iterator[Unknown]:
+def unknown_to(context: DetectorContext, server: str) -> Iterator[Unknown]:
     """What the errors log of the server names as unknown to its schema, each class or attribute once."""
     found: dict[str, Unknown] = {}
     complain: dict[str, set[str]] = {}
-    for log in session_logs(situation.case):
+    for log in session_logs(context.case):
         for row, place in log.lines(("schema_violation",), WITH_TEXT):
             if not (named := _UNKNOWN.search(row["text"] or "")):
                 continue
@@ -80,19 +80,19 @@ def unknown_to(situation: Situation, server: str) -> Iterator[Unknown]:
                 if entry and entry[1] not in one.entries:
                     one.entries.append(entry[1])
     for one in found.values():
-        _users(situation, one, complain[one.name])
+        _users(context, one, complain[one.name])
         yield one
 
 
-def _users(situation: Situation, one: Unknown, complain: set[str]) -> None:
+def _users(context: DetectorContext, one: Unknown, complain: set[str]) -> None:
     """Count the entries that carry it, on the server itself if its entries were collected, else on the others."""
     column, value = ("attribute", one.name.lower()) if one.kind == "attribute" else ("value", one.name.lower())
     where = (pc.utf8_lower(pc.field(column)) == value) & (pc.field("state") == "present")
     if one.kind != "attribute":
         where &= pc.utf8_lower(pc.field("attribute")) == "objectclass"
-    for server in sorted({each.server for each in situation.inputs}):
+    for server in sorted({each.server for each in context.inputs}):
         names: set[str] = set()
-        rows = situation.rows("entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server)
+        rows = context.rows("entry_states", ["target"], where, snapshot=context.topology.snapshot, server=server)
         total = 0
         for batch in rows:
             for target in pc.unique(batch["target"]).to_pylist():

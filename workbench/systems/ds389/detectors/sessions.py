@@ -16,7 +16,7 @@ from workbench.systems.ds389.detectors.shown import Row, suffix_of_link
 from workbench.systems.ds389.session_log.lines import WITH_TEXT, SessionLog, line_shown, session_logs
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link
 
 _LONG = timedelta(seconds=300)
@@ -27,7 +27,7 @@ _BUSY = 1
 """Code of the last session: the consumer was busy."""
 
 
-def never_contacted(situation: Situation) -> Iterator[Finding]:
+def never_contacted(context: DetectorContext) -> Iterator[Finding]:
     """Agreements that would open no session although the consumer's own RUV is behind: it was rolled back.
 
     The supplier compares itself with what it remembers of the consumer. Both being read moments apart, the first thing that
@@ -35,9 +35,9 @@ def never_contacted(situation: Situation) -> Iterator[Finding]:
     runs does not tell what it remembers: then it counts that the consumer was restored after the last session, and that the
     supplier has got nothing since and began none.
     """
-    for rest in situation.once(resting):
+    for rest in context.once(resting):
         row, behind = rest.row, rest.behind
-        supplier, consumer = (situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
+        supplier, consumer = (context.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
         if not (supplier and consumer):
             continue
         names, remembered = f"replica ID {', '.join(behind)}", rest.link.remembered
@@ -75,15 +75,15 @@ def _time(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else ""
 
 
-def fractional_silence(situation: Situation) -> Iterator[Finding]:
+def fractional_silence(context: DetectorContext) -> Iterator[Finding]:
     """Fractional agreements whose sessions leave out all that waits: the consumer's RUV stands still, and nothing is wrong.
 
     Asked of the log (level 8192): of what lies above the consumer's vector, changes were stripped to nothing, and none sent.
     """
-    statuses = situation.statuses()
+    statuses = context.statuses()
     waiting = {
         (row["supplier"], row["suffix"], row["link"]): row
-        for row in situation.pairs
+        for row in context.pairs
         if row["decision"] == SEND
         and row["to_send"]
         and row["link_enabled"] is not False
@@ -92,16 +92,16 @@ def fractional_silence(situation: Situation) -> Iterator[Finding]:
     }
     if not waiting:
         return
-    for log in session_logs(situation.case):
+    for log in session_logs(context.case):
         if not any(server == log.server for server, _, _ in waiting):
             continue
-        of = {link.name: suffix_of_link(situation, log.server, link.name) for link in situation.topology.links}
+        of = {link.name: suffix_of_link(context, log.server, link.name) for link in context.topology.links}
         stripped: dict[str, list[dict[str, Any]]] = {}
         counts: dict[str, int] = {}
         sent: set[str] = set()
         for line, place in log.lines(("stripped_to_nothing", "sending"), WITH_TEXT):
             row = waiting.get((log.server, of.get(line["link"]), line["link"]))
-            consumer = row and situation.replica(row["consumer"], row["suffix"])
+            consumer = row and context.replica(row["consumer"], row["suffix"])
             csn = line["position"]
             if not (row and consumer and csn) or csn <= (last(consumer.vector, origin_of(csn)) or ""):
                 continue
@@ -155,12 +155,12 @@ class _Run:
 _OF_SESSIONS = ("busy", "acquired", "released", "starting")
 
 
-def busy(situation: Situation) -> Iterator[Finding]:
+def busy(context: DetectorContext) -> Iterator[Finding]:
     """Suppliers that a busy consumer turned away for minutes, and those that had it all the while.
 
     Told by the errors log (level 8192), or by the statuses of two snapshots in a row while changes wait.
     """
-    logs = session_logs(situation.case)
+    logs = session_logs(context.case)
     runs = [run for log in logs for run in _runs(log) if run.lasts >= _LONG and run.times >= _OFTEN]
     latest: dict[tuple[str, str], _Run] = {}
     for run in runs:
@@ -169,8 +169,8 @@ def busy(situation: Situation) -> Iterator[Finding]:
     # Lines about agreements of one name in two suffixes tell of neither.
     links = {
         (one.supplier, one.name): one
-        for one in situation.topology.links
-        if situation.only_link(one.supplier, one.suffix, one.name)
+        for one in context.topology.links
+        if context.only_link(one.supplier, one.suffix, one.name)
     }
     for key, run in sorted(latest.items()):
         link = links.get(key)
@@ -182,7 +182,7 @@ def busy(situation: Situation) -> Iterator[Finding]:
         )  # fmt: skip
         if link and link.consumer:
             yield from _holders(logs, run, link, links.values())
-    yield from _busy_in_two_snapshots(situation, latest.keys())
+    yield from _busy_in_two_snapshots(context, latest.keys())
 
 
 def _runs(log: SessionLog) -> Iterator[_Run]:
@@ -278,14 +278,14 @@ def _overlap(run: _Run, began: datetime, ended: datetime) -> timedelta:
     return max(min(run.ended, ended) - max(run.began, began), timedelta())
 
 
-def _busy_in_two_snapshots(situation: Situation, told: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+def _busy_in_two_snapshots(context: DetectorContext, told: Iterable[tuple[str, str]]) -> Iterator[Finding]:
     """The same by the statuses: turned away now and minutes ago, and the consumer got nothing of what waits in between."""
-    before = situation.earlier
+    before = context.earlier
     if before is None:
         return
-    then, now, told = situation.statuses(before.snapshot), situation.statuses(), set(told)
-    earlier, newest = situation.newest(before.snapshot), situation.newest()
-    for row in situation.pairs:
+    then, now, told = context.statuses(before.snapshot), context.statuses(), set(told)
+    earlier, newest = context.newest(before.snapshot), context.newest()
+    for row in context.pairs:
         server, key = row["supplier"], (row["supplier"], row["suffix"], row["link"])
         states = [known.get(key, {}) for known in (then, now)]
         if (
@@ -298,11 +298,11 @@ def _busy_in_two_snapshots(situation: Situation, told: Iterable[tuple[str, str]]
             continue
         consumers = [
             one
-            for one in (*before.replicas, *situation.topology.replicas)
+            for one in (*before.replicas, *context.topology.replicas)
             if (one.server, one.suffix) == (row["consumer"], row["suffix"])
         ]
         if all(len({last(one.vector, origin) for one in consumers}) == 1 for origin in row["to_send"]):
-            link = next((one for one in situation.topology.links if (one.supplier, one.suffix, one.name) == key), None)
+            link = next((one for one in context.topology.links if (one.supplier, one.suffix, one.name) == key), None)
             shown = ("snapshot", "file", "offset", "status_code", "status")
             evidence = tuple({name: one.get(name) for name in shown} for one in states)
             how = "was busy in two snapshots, and got nothing of what waits in between"

@@ -12,7 +12,7 @@ from workbench.systems.ds389.session_log.addresses import addresses_of
 from workbench.systems.ds389.session_log.fillings_begun import fillers
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _AT_THE_END, _NO_CONNECTION = "read again at the end: ", "no connection: "
 """What it writes down of one that it had read and could not reach when all were read."""
@@ -21,13 +21,13 @@ _NO_RIGHT, _NOT_THERE = ("8", "50"), "32"
 """Results that tell of whoever asked, and not of the data; and that of an entry that is not there."""
 
 
-def no_answer_in_time(situation: Situation) -> Iterator[Finding]:
+def no_answer_in_time(context: DetectorContext) -> Iterator[Finding]:
     """A server that answers some questions and not others may hang: then what is on the way to it does not arrive."""
-    for one in situation.topology.readings:
+    for one in context.topology.readings:
         late = one.unanswered
         if not late:
             continue
-        asked = "a question" if one.server not in situation.topology.down else "any question"
+        asked = "a question" if one.server not in context.topology.down else "any question"
         yield Finding(
             "NO_ANSWER_IN_TIME",
             "warning",
@@ -47,11 +47,11 @@ def no_answer_in_time(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def stopped_meanwhile(situation: Situation) -> Iterator[Finding]:
+def stopped_meanwhile(context: DetectorContext) -> Iterator[Finding]:
     """A server that was read, and could not be reached any more when all were read: its logs may end before they tell why."""
-    for one in situation.topology.readings:
+    for one in context.topology.readings:
         gone = [text for text in one.failed if text.startswith(f"{_AT_THE_END}{_NO_CONNECTION}")]
-        if not gone or one.server in situation.topology.down:
+        if not gone or one.server in context.topology.down:
             continue
         yield Finding(
             "STOPPED_MEANWHILE",
@@ -75,31 +75,31 @@ Refusal = tuple[str, str, datetime]
 """The result, the note of `collect`, and when the server was read."""
 
 
-def refused_searches(situation: Situation) -> dict[tuple[str, str | None], Refusal]:
+def refused_searches(context: DetectorContext) -> dict[tuple[str, str | None], Refusal]:
     """Server and suffix -> how the server refused to show its data; one that claims nothing and shows no entry is just empty."""
-    return {key: refusal for key, (refusal, empty) in situation.once(_refusals).items() if not empty}
+    return {key: refusal for key, (refusal, empty) in context.once(_refusals).items() if not empty}
 
 
-def empty_ones(situation: Situation) -> set[tuple[str, str | None]]:
+def empty_ones(context: DetectorContext) -> set[tuple[str, str | None]]:
     """The servers and suffixes that claim nothing and do not even have the entry of the suffix."""
-    return {key for key, (_, empty) in situation.once(_refusals).items() if empty}
+    return {key for key, (_, empty) in context.once(_refusals).items() if empty}
 
 
-def _refusals(situation: Situation) -> dict[tuple[str, str | None], tuple[Refusal, bool]]:
-    spelled, found = situation.topology.system.spelled, dict[tuple[str, str | None], tuple[Refusal, bool]]()
-    for reading in situation.topology.readings:
+def _refusals(context: DetectorContext) -> dict[tuple[str, str | None], tuple[Refusal, bool]]:
+    spelled, found = context.topology.system.spelled, dict[tuple[str, str | None], tuple[Refusal, bool]]()
+    for reading in context.topology.readings:
         for text in reading.failed:
             if not (said := _SEARCH.search(text)) or said["code"] in _NO_RIGHT:
                 continue
-            if replica := situation.replica(reading.server, suffix := spelled(said["base"])):
+            if replica := context.replica(reading.server, suffix := spelled(said["base"])):
                 empty = replica.empty and said["code"] == _NOT_THERE
                 found[reading.server, suffix] = (said["said"], text, reading.began), empty
     return found
 
 
-def _filled_again(situation: Situation, server: str, by: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+def _filled_again(context: DetectorContext, server: str, by: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
     """What to do where suppliers began to fill a server and stopped before the end."""
-    stopped = [name for name in by if name in situation.topology.down]
+    stopped = [name for name in by if name in context.topology.down]
     if not stopped:
         return ()
     begins = "begins" if len(stopped) == 1 else "begin"
@@ -112,10 +112,10 @@ def _filled_again(situation: Situation, server: str, by: Sequence[str]) -> tuple
     )
 
 
-def search_refused(situation: Situation) -> Iterator[Finding]:
+def search_refused(context: DetectorContext) -> Iterator[Finding]:
     """A server that refused to be searched for its data: while these are replaced, and where they are gone, it answers so."""
-    for (server, suffix), (said, text, at) in refused_searches(situation).items():
-        by = fillers(situation.once(addresses_of), server, suffix)
+    for (server, suffix), (said, text, at) in refused_searches(context).items():
+        by = fillers(context.once(addresses_of), server, suffix)
         yield Finding(
             "SEARCH_REFUSED",
             "error",
@@ -128,7 +128,7 @@ def search_refused(situation: Situation) -> Iterator[Finding]:
             root=f"a search of the data of {server} ({suffix}) was refused, {said}: "
             + (f"{listed(by)} began to fill it, and no log says that this ended" if by else "they may be gone"),
             fix=(
-                *(_filled_again(situation, server, by) if by else ()),
+                *(_filled_again(context, server, by) if by else ()),
                 step(
                     f"read the end of the errors log of {server}: if data come in, wait until it says that {suffix} is "
                     "coming online, and collect again; if an import or a filling failed, it has to be initialised from a "

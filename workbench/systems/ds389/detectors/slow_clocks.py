@@ -36,7 +36,7 @@ from workbench.systems.ds389.rules.clocks import FURTHEST
 from workbench.topology.suffix_evidence import last_line_at
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _AGREE = 60
 """Seconds: what two clocks may differ by and agree."""
@@ -78,9 +78,9 @@ class Slow(NamedTuple):
         return self.sure and not self.over and self.seconds >= FURTHEST.total_seconds()
 
 
-def clock_behind(situation: Situation) -> Iterator[Finding]:
+def clock_behind(context: DetectorContext) -> Iterator[Finding]:
     """Servers that get changes of all other servers before these were made, while the others agree with each other."""
-    for one in situation.once(slow_servers):
+    for one in context.once(slow_servers):
         much, names = time_passed(timedelta(seconds=one.seconds)), ", ".join(sorted(one.shown))
         grade = "error" if one.grave else "warning" if one.seconds >= _WARN and not one.over else "info"
         last = max(lead.at for lead in one.shown.values())
@@ -128,19 +128,19 @@ def clock_behind(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def behind_when_read(situation: Situation) -> Iterator[Finding]:
+def behind_when_read(context: DetectorContext) -> Iterator[Finding]:
     """Servers whose logs end long before they were read, and with which others hold no session because of the clocks.
 
     A server that makes no changes, or gets none, shows its clock by nothing else.
     """
-    told = {one.server for one in situation.once(slow_servers)}
-    failing = [one for one in situation.topology.links if one.failure and one.failure.reason == CLOCK_REFUSED]
-    newest = situation.once(_newest)
-    for reading in situation.topology.readings:
+    told = {one.server for one in context.once(slow_servers)}
+    failing = [one for one in context.topology.links if one.failure and one.failure.reason == CLOCK_REFUSED]
+    newest = context.once(_newest)
+    for reading in context.topology.readings:
         server = reading.server
         if server in told or not any(server in (one.supplier, one.consumer) for one in failing):
             continue
-        ends = last_line_at(situation.case, situation.topology.snapshot, server)
+        ends = last_line_at(context.case, context.topology.snapshot, server)
         latest = newest.get(server)
         if ends is None or latest is None or reading.began - ends < FURTHEST:
             continue
@@ -148,7 +148,7 @@ def behind_when_read(situation: Situation) -> Iterator[Finding]:
             continue  # its errors log has nothing to say since then
         mine = [one for one in failing if server in (one.supplier, one.consumer)]
         others = {one.supplier if server == one.consumer else one.consumer or "" for one in mine}
-        right = sorted(name for name in others if name and _when_read(situation, name) == "right")
+        right = sorted(name for name in others if name and _when_read(context, name) == "right")
         if not right:
             continue
         behind, links = reading.began - ends, ", ".join(sorted(one.name for one in mine))
@@ -181,17 +181,15 @@ def _set_right(server: str) -> Mapping[str, Any]:
     )
 
 
-def slow_servers(situation: Situation) -> list[Slow]:
+def slow_servers(context: DetectorContext) -> list[Slow]:
     """The servers that are behind at least two others which agree with each other, each with what shows it."""
     makers: dict[str, set[str]] = {}
-    for one in situation.topology.replicas:
+    for one in context.topology.replicas:
         if one.origin:
             makers.setdefault(one.origin, set()).add(one.server)
     # An origin of several servers, or of two suffixes on two servers, tells of no one's clock.
     maker = {origin: next(iter(names)) for origin, names in makers.items() if len(names) == 1}
-    leads = {
-        server: _leads(situation, server, maker) for server in sorted({x.server for x in situation.topology.replicas})
-    }
+    leads = {server: _leads(context, server, maker) for server in sorted({x.server for x in context.topology.replicas})}
     # A server whose own CSNs are ahead of its own clock shows no time by them.
     own = {server: mine[server].seconds for server, mine in leads.items() if server in mine}
     true = {server for server, seconds in own.items() if abs(seconds) <= _AGREE}
@@ -211,9 +209,9 @@ def slow_servers(situation: Situation) -> list[Slow]:
         if agreed:
             least = min(lead.seconds - max(own[other], 0) for other, lead in shown.items())
             if least > _AGREE:
-                read = {name: _when_read(situation, name) for name in (server, *shown)}
+                read = {name: _when_read(context, name) for name in (server, *shown)}
                 since = max(lead.last for lead in shown.values())
-                newest = situation.once(_newest).get(server)
+                newest = context.once(_newest).get(server)
                 right = read[server] == "right" and newest is not None and newest.timestamp() >= since
                 over = any(lead.again for lead in shown.values()) or right
                 others = {read[name] for name in shown}
@@ -223,15 +221,15 @@ def slow_servers(situation: Situation) -> list[Slow]:
     return [one for one in found if len(one.shown) > len(found)]
 
 
-def _leads(situation: Situation, server: str, maker: dict[str, str]) -> dict[str, Lead]:
+def _leads(context: DetectorContext, server: str, maker: dict[str, str]) -> dict[str, Lead]:
     """Server -> how far its changes lay ahead of the clock of this one when it logged that it had applied them."""
     where = (pc.field("outcome") == "applied") & (pc.field("evidence") == "access_log") & pc.field("at").is_valid()
     where &= pc.field("origin").isin(pa.array(sorted(maker), pa.string())) & pc.field("position").is_valid()
     found: dict[str, Lead] = {}
     last_early: dict[str, float] = {}
     last_prompt: dict[str, float] = {}
-    shown = situation.topology.snapshot
-    for batch in situation.rows("applied", ["origin", "position", "at"], where, snapshot=shown, server=server):
+    shown = context.topology.snapshot
+    for batch in context.rows("applied", ["origin", "position", "at"], where, snapshot=shown, server=server):
         if not len(batch):
             continue
         made, fine = _seconds(batch["position"])
@@ -257,19 +255,19 @@ def _leads(situation: Situation, server: str, maker: dict[str, str]) -> dict[str
     }
 
 
-def _when_read(situation: Situation, server: str) -> str:
+def _when_read(context: DetectorContext, server: str) -> str:
     """`right` or `ahead`: how the clock of a server was when it was read, by that of who collected; empty: unknown."""
-    reading = next((one for one in situation.topology.readings if one.server == server), None)
-    its = situation.once(_newest).get(server)
+    reading = next((one for one in context.topology.readings if one.server == server), None)
+    its = context.once(_newest).get(server)
     if reading is None or its is None:
         return ""
-    if right_when_read(situation, reading) or reading.began - _CLOSE <= its <= reading.ended + _CLOSE:
+    if right_when_read(context, reading) or reading.began - _CLOSE <= its <= reading.ended + _CLOSE:
         return "right"
     return "ahead" if its > reading.ended else ""
 
 
-def _newest(situation: Situation) -> dict[str, datetime]:
-    return situation.newest()
+def _newest(context: DetectorContext) -> dict[str, datetime]:
+    return context.newest()
 
 
 def _seconds(positions: pa.Array) -> tuple[Column, Column]:

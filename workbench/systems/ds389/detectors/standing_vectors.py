@@ -25,25 +25,25 @@ from workbench.topology.suffix_evidence import Evidence, readings_began
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica
 
 _LEAST = 10
 """Changes behind the RUV of which the server's answer was success: of a few ANSWERED_NOT_APPLIED tells."""
 
 
-def vector_stands_still(situation: Situation) -> Iterator[Finding]:
+def vector_stands_still(context: DetectorContext) -> Iterator[Finding]:
     """Told of a server that was read while it ran, by its answers since its last start and since its data came."""
-    began = readings_began(situation.case, situation.topology)
-    closed = {one.server for one in situation.topology.replicas if one.origin and _closed(situation, one)}
-    for replica in situation.topology.replicas:
-        if replica.server not in began or replica.server in closed or not _live(situation, replica):
+    began = readings_began(context.case, context.topology)
+    closed = {one.server for one in context.topology.replicas if one.origin and _closed(context, one)}
+    for replica in context.topology.replicas:
+        if replica.server not in began or replica.server in closed or not _live(context, replica):
             continue
-        rows = _answered(situation, replica, began[replica.server])
+        rows = _answered(context, replica, began[replica.server])
         positions = {row["position"] for row in rows}
         if len(positions) < _LEAST:
             continue
-        server, show = replica.server, situation.topology.system.show
+        server, show = replica.server, context.topology.system.show
         origins, in_time = sorted({row["origin"] for row in rows}), sorted(rows, key=lambda row: row["at"])
         first, newest = in_time[0]["at"], in_time[-1]["at"]
         times = f"{first:%Y-%m-%d %H:%M:%S} to {newest:%Y-%m-%d %H:%M:%S} UTC"
@@ -72,17 +72,17 @@ def _shown(row: Row) -> Row:
     return {**row, "at": row["at"].isoformat()}
 
 
-def _live(situation: Situation, replica: Replica) -> bool:
+def _live(context: DetectorContext, replica: Replica) -> bool:
     """True if its replica entry was collected: the RUV in it is that of the moment, the one in an export of entries is older."""
-    mine = (one for one in situation.case.inputs if one.server == replica.server)
-    here = (one for one in mine if one.snapshot == situation.topology.snapshot)
+    mine = (one for one in context.case.inputs if one.server == replica.server)
+    here = (one for one in mine if one.snapshot == context.topology.snapshot)
     return any((replica.suffix or "") in one.facts.get("replica", {}) for one in here)
 
 
-def _closed(situation: Situation, replica: Replica) -> bool:
+def _closed(context: DetectorContext, replica: Replica) -> bool:
     """True if a supplier has no changelog open: CHANGELOG_CLOSED says why its RUV stands still."""
-    evidence = Evidence(situation.case, situation.topology, replica.suffix, [replica.server])
-    proving = situation.topology.system.proving
+    evidence = Evidence(context.case, context.topology, replica.suffix, [replica.server])
+    proving = context.topology.system.proving
     code = proving().log_closed if proving else ""
     starts = _starts(evidence, replica.server)
     return any(at > max(starts, default=at) for at in evidence.moments(replica.server, {code}))
@@ -92,7 +92,7 @@ def _starts(evidence: Evidence, server: str) -> list[datetime]:
     return evidence.moments(server, {evidence.shown.proving.started})
 
 
-def _answered(situation: Situation, replica: Replica, read: datetime) -> list[Row]:
+def _answered(context: DetectorContext, replica: Replica, read: datetime) -> list[Row]:
     """The changes of others that it answered with success well before it was read, and that its RUV does not cover.
 
     What it made as an origin that it is no more, its RUV never covers.
@@ -100,8 +100,8 @@ def _answered(situation: Situation, replica: Replica, read: datetime) -> list[Ro
     Nothing where no line tells of a start: it may run with older data.
     """
     server = replica.server
-    evidence = Evidence(situation.case, situation.topology, replica.suffix, [*replica.vector])
-    resets = situation.verdicts.resets.get((server, replica.suffix), ())
+    evidence = Evidence(context.case, context.topology, replica.suffix, [*replica.vector])
+    resets = context.verdicts.resets.get((server, replica.suffix), ())
     starts = _starts(evidence, server)
     if not starts:
         return []
@@ -112,7 +112,7 @@ def _answered(situation: Situation, replica: Replica, read: datetime) -> list[Ro
     behind = pc.scalar(False)
     for origin in replica.vector:
         top = max(last(replica.vector, origin) or "", replica.later.get(origin, ""))
-        if top and origin != replica.origin and not was_maker(situation, server, replica.suffix, origin):
+        if top and origin != replica.origin and not was_maker(context, server, replica.suffix, origin):
             behind |= (pc.field("origin") == origin) & (pc.field("position") > top)
     rows = evidence.told("applied", ["position", "origin", "at", "file", "offset"], where & behind, server)
     found: list[Row] = rows.to_pylist()

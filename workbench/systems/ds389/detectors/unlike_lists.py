@@ -17,18 +17,18 @@ from workbench.model import ITEMS_SHOWN, Finding, counted, ends, listed, step
 from workbench.rules.contents import plain_name
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _MOST = 10_000
 """Changes of such attributes that are looked at."""
 
 
-def lists_differ(situation: Situation) -> Iterator[Finding]:
+def lists_differ(context: DetectorContext) -> Iterator[Finding]:
     """A server that gets a value of some attributes or not, by which of its suppliers sends the change first."""
-    for contents in situation.verdicts.contents:
+    for contents in context.verdicts.contents:
         for server in sorted(one.server for one in contents.alike.replicas):
             if unlike := contents.fractional.by_luck(server):
-                yield _told(situation, contents, server, unlike)
+                yield _told(context, contents, server, unlike)
 
 
 @dataclass
@@ -45,10 +45,10 @@ class _Stripped:
     without: dict[str, set[str]] = field(default_factory=dict)
 
 
-def _told(situation: Situation, contents: Contents, server: str, unlike: Sequence[Unlike]) -> Finding:
+def _told(context: DetectorContext, contents: Contents, server: str, unlike: Sequence[Unlike]) -> Finding:
     which = "on the ways to" if any(one.by for one in unlike) else "to"
     names = frozenset().union(*(one.left_out for one in unlike))
-    stripped = _came_without(situation, contents, server, names)
+    stripped = _came_without(context, contents, server, names)
     changes = sorted(stripped.lacking)
     lacked = listed(sorted(set().union(*stripped.lacking.values())), "or") if changes else ""
     these = f"{counted(len(changes))} without {lacked}" if changes else ""
@@ -82,7 +82,7 @@ def _told(situation: Situation, contents: Contents, server: str, unlike: Sequenc
                 "nsDS5ReplicatedAttributeList, and nsDS5ReplicatedAttributeListTotal where it is set",
                 f"else what {server} gets depends on which of them comes first",
             ),
-            *([_written_again(situation, contents, server, stripped, lacked)] if changes else []),
+            *([_written_again(context, contents, server, stripped, lacked)] if changes else []),
         ),
     )
 
@@ -99,7 +99,7 @@ def _in_other_logs(stripped: _Stripped) -> str:
 
 
 def _written_again(
-    situation: Situation, contents: Contents, server: str, stripped: _Stripped, lacked: str
+    context: DetectorContext, contents: Contents, server: str, stripped: _Stripped, lacked: str
 ) -> Mapping[str, Any]:
     """Where to write the values again: on a server that has them and makes changes of its own."""
     makers = {one.server for one in contents.alike.replicas if one.origin}
@@ -115,8 +115,8 @@ def _written_again(
     best = next((name for name in has_all if name not in unsure), None) or next(iter(has_all), None)
     again = f"then write the present values of {lacked} of these entries once more"
     if best:
-        lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == contents.suffix}
-        may_fill = best not in lacking and keep_only_holder(situation, server, contents.suffix) is None
+        lacking = {row["server"] for row in context.verdicts.missing if row["suffix"] == contents.suffix}
+        may_fill = best not in lacking and keep_only_holder(context, server, contents.suffix) is None
         repair = f"{again} on {best}{f', or initialise {server} from {best}' if may_fill else ''}"
     elif shown:
         each = listed([f"{name} for {len(some):,}" for name, some in sorted(shown.items())])
@@ -129,8 +129,7 @@ def _written_again(
     behind = [
         one.server
         for one in contents.alike.replicas
-        if one.server not in judged
-        and server in situation.linked.above(one.server, contents.suffix, only_running=False)
+        if one.server not in judged and server in context.linked.above(one.server, contents.suffix, only_running=False)
     ]
     others = sorted(name for name, some in stripped.without.items() if some)
     cautions = []
@@ -146,7 +145,7 @@ def _written_again(
     return step(repair, why, "; ".join(cautions)) if cautions else step(repair, why)
 
 
-def _came_without(situation: Situation, contents: Contents, server: str, names: frozenset[str]) -> _Stripped:
+def _came_without(context: DetectorContext, contents: Contents, server: str, names: frozenset[str]) -> _Stripped:
     """The changes of which the log of a server does not show what those of others show that they did to these attributes.
 
     Each with those attributes. Where the server's entries were collected, these tell it: none is given if they do not differ in
@@ -161,8 +160,8 @@ def _came_without(situation: Situation, contents: Contents, server: str, names: 
 
     def touched(where: pc.Expression, name: str) -> Iterator[dict[str, set[str]]]:
         """Change -> the attributes that the log of a server shows it to touch, batch by batch."""
-        about = {"snapshot": situation.topology.snapshot, "suffix": contents.suffix}
-        for batch in situation.rows("changes", ["position", "body"], where, server=name, **about):
+        about = {"snapshot": context.topology.snapshot, "suffix": contents.suffix}
+        for batch in context.rows("changes", ["position", "body"], where, server=name, **about):
             rows = batch.to_pylist()
             yield {row["position"]: {name.lower() for name in touches.findall(row["body"] or "")} for row in rows}
 

@@ -23,7 +23,7 @@ from workbench.topology.suffix_evidence import Evidence
 from workbench.topology.topology import Replica
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 REMOVED = "replica_removed"
 _SAME = timedelta(minutes=2)
@@ -61,9 +61,9 @@ class Off:
         return (self.compared and not self.gone) or (self.whole and not self.count)
 
 
-def replication_was_off(situation: Situation) -> Iterator[Finding]:
+def replication_was_off(context: DetectorContext) -> Iterator[Finding]:
     """Told of each time that its server and the others still have to do with."""
-    for one in situation.once(_off_times):
+    for one in context.once(_off_times):
         at = f"{one.at:%Y-%m-%d %H:%M:%S}"
         since = "is off still" if one.still else "on again since"
         when = f"from {at} to {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else f"at {at} UTC, and {since}"
@@ -83,7 +83,7 @@ def replication_was_off(situation: Situation) -> Iterator[Finding]:
             if one.gone
             else (_switch_on(one),)
             if one.still
-            else (_compare(situation, one),),
+            else (_compare(context, one),),
         )
 
 
@@ -129,10 +129,10 @@ def _switch_on(one: Off) -> dict[str, str | None]:
     )
 
 
-def _compare(situation: Situation, one: Off) -> dict[str, str | None]:
+def _compare(context: DetectorContext, one: Off) -> dict[str, str | None]:
     collect = (
         ""
-        if _compared(situation, one.server, one.suffix)
+        if _compared(context, one.server, one.suffix)
         else "collect with the entries (`workbench collect --entries`), "
     )
     return step(
@@ -146,10 +146,10 @@ def _compare(situation: Situation, one: Off) -> dict[str, str | None]:
     )
 
 
-def unrecorded(situation: Situation) -> dict[tuple[str, str | None], str]:
+def unrecorded(context: DetectorContext) -> dict[tuple[str, str | None], str]:
     """The servers and suffixes with changes that nothing recorded, or perhaps some -> what happened, in a clause."""
     found: dict[tuple[str, str | None], str] = {}
-    for one in situation.once(_off_times):
+    for one in context.once(_off_times):
         if not one.nothing and not one.gone:
             took = "took" if one.count else "may have taken"
             found[one.server, one.suffix] = (
@@ -158,42 +158,42 @@ def unrecorded(situation: Situation) -> dict[tuple[str, str | None], str]:
     return found
 
 
-def removed_after(situation: Situation, server: str, suffix: str | None, moment: datetime) -> datetime | None:
+def removed_after(context: DetectorContext, server: str, suffix: str | None, moment: datetime) -> datetime | None:
     """When a server first removed its changelog after that moment, as replication was switched off; None: no line says so."""
-    times = [at for at, _ in situation.once(_removals).get((server, suffix), ()) if at > moment]
+    times = [at for at, _ in context.once(_removals).get((server, suffix), ()) if at > moment]
     return min(times, default=None)
 
 
 Removal = tuple[datetime, Mapping[str, Any]]
 
 
-def _removals(situation: Situation) -> dict[tuple[str, str | None], list[Removal]]:
+def _removals(context: DetectorContext) -> dict[tuple[str, str | None], list[Removal]]:
     """Server and suffix -> when its changelog was removed, and the line that says so."""
     found: dict[tuple[str, str | None], list[Removal]] = {}
-    told = {one.server for one in situation.case.inputs if one.facts.get("codes", {}).get(REMOVED)}
-    for log in session_logs(situation.case) if told else ():
+    told = {one.server for one in context.case.inputs if one.facts.get("codes", {}).get(REMOVED)}
+    for log in session_logs(context.case) if told else ():
         for row, place in log.lines((REMOVED,), [*WITH_TEXT, "suffix"]) if log.server in told else ():
             if place.at and row["suffix"]:
                 found.setdefault((log.server, row["suffix"]), []).append((place.at, line_shown(row, place)))
     return found
 
 
-def _shown_or_logged(situation: Situation) -> list[Replica]:
+def _shown_or_logged(context: DetectorContext) -> list[Replica]:
     """The replicas, and those that their servers do not show, and that logs of operations tell to have been switched off."""
-    shown = situation.topology.replicas
+    shown = context.topology.replicas
     suffixes = {one.suffix for one in shown if one.suffix}
-    here = (one for one in situation.case.inputs if one.snapshot == situation.topology.snapshot)
+    here = (one for one in context.case.inputs if one.snapshot == context.topology.snapshot)
     logged = {(one.server, suffix) for one in here for suffix in one.facts.get(UNRECORDED, {}) if suffix in suffixes}
     known = {(one.server, one.suffix) for one in shown}
     return [*shown, *(Replica(server, suffix) for server, suffix in sorted(logged - known))]
 
 
-def _off_times(situation: Situation) -> list[Off]:
+def _off_times(context: DetectorContext) -> list[Off]:
     found = []
-    known = {(one.server, one.suffix) for one in situation.topology.replicas}
-    for replica in _shown_or_logged(situation):
-        windows = _windows(situation, replica)
-        lines = situation.once(_removals).get((replica.server, replica.suffix), [])
+    known = {(one.server, one.suffix) for one in context.topology.replicas}
+    for replica in _shown_or_logged(context):
+        windows = _windows(context, replica)
+        lines = context.once(_removals).get((replica.server, replica.suffix), [])
         for at, line in lines:
             near = min(windows, key=lambda off: abs(off - at), default=None)
             if near is None or abs(near - at) > _SAME:
@@ -202,11 +202,11 @@ def _off_times(situation: Situation) -> list[Off]:
                 windows[near].lines.append(line)
                 windows[near].began.append(at)
         ends = sorted(windows)
-        compared = _alike(situation, replica)
+        compared = _alike(context, replica)
         for at in ends:
             window = windows[at]
             at = min([at, *window.began])
-            everywhere, gone = _left_of(situation, replica, window.until or at)
+            everywhere, gone = _left_of(context, replica, window.until or at)
             if not everywhere and (window.count or not gone):
                 found.append(
                     Off(
@@ -243,9 +243,9 @@ class _Window:
         return max(self.counts.values(), default=0)
 
 
-def _windows(situation: Situation, replica: Replica) -> dict[datetime, _Window]:
+def _windows(context: DetectorContext, replica: Replica) -> dict[datetime, _Window]:
     found: dict[datetime, _Window] = {}
-    for one in situation.case.inputs:
+    for one in context.case.inputs:
         told = one.facts.get(UNRECORDED, {}).get(replica.suffix, {}) if one.server == replica.server else {}
         for off, row in told.items():
             if not off:
@@ -264,17 +264,17 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _left_of(situation: Situation, replica: Replica, moment: datetime) -> tuple[bool, datetime | None]:
+def _left_of(context: DetectorContext, replica: Replica, moment: datetime) -> tuple[bool, datetime | None]:
     """Whether all servers have these data, filled with them since; and when the last that had them got others (None: not yet)."""
-    mine = [other for other in situation.topology.replicas if other.suffix == replica.suffix]
-    evidence = Evidence(situation.case, situation.topology, replica.suffix, [other.server for other in mine])
+    mine = [other for other in context.topology.replicas if other.suffix == replica.suffix]
+    evidence = Evidence(context.case, context.topology, replica.suffix, [other.server for other in mine])
     fillings = sorted(
         (began, ended, supplier, other.server)
         for other in mine
         for supplier, began, ended in initialisations(evidence, other)
         if began >= moment
     )
-    resets = situation.verdicts.resets.get((replica.server, replica.suffix), ())
+    resets = context.verdicts.resets.get((replica.server, replica.suffix), ())
     fillings = sorted(
         [
             *fillings,
@@ -295,15 +295,15 @@ def _left_of(situation: Situation, replica: Replica, moment: datetime) -> tuple[
     return len(mine) > 1 and all(other.server in has for other in mine), None
 
 
-def _compared(situation: Situation, server: str, suffix: str | None) -> bool:
+def _compared(context: DetectorContext, server: str, suffix: str | None) -> bool:
     """True if the entries of the server were collected, and those of another one."""
-    return any(one.suffix == suffix and server in one.exports for one in situation.verdicts.contents)
+    return any(one.suffix == suffix and server in one.exports for one in context.verdicts.contents)
 
 
-def _alike(situation: Situation, replica: Replica) -> bool:
+def _alike(context: DetectorContext, replica: Replica) -> bool:
     """True if the entries of all servers of the suffix were collected, and do not differ."""
-    names = {one.server for one in situation.topology.replicas if one.suffix == replica.suffix}
+    names = {one.server for one in context.topology.replicas if one.suffix == replica.suffix}
     return any(
         one.suffix == replica.suffix and names <= one.exports.keys() and not one.differences
-        for one in situation.verdicts.contents
-    ) and not situation.not_collected(replica.suffix)
+        for one in context.verdicts.contents
+    ) and not context.not_collected(replica.suffix)

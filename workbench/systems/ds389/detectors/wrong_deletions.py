@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _MARK, _NAMES = "nsds5replconflict", "namingconflict"
 _MOST = 1_000
@@ -30,10 +30,10 @@ class _Wrong(NamedTuple):
     gone: str
 
 
-def wrong_entry_deleted(situation: Situation) -> Iterator[Finding]:
+def wrong_entry_deleted(context: DetectorContext) -> Iterator[Finding]:
     """Entries that nobody deleted and that are gone, for another entry of their name was to be deleted."""
-    for one in situation.topology.replicas:
-        if found := _found(situation, one.server, one.suffix):
+    for one in context.topology.replicas:
+        if found := _found(context, one.server, one.suffix):
             first, many = found[0], len(found) > 1
             more = f", and so it is with {len(found) - 1:,} more" if many else ""
             yield Finding(
@@ -59,13 +59,13 @@ def wrong_entry_deleted(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _found(situation: Situation, server: str, suffix: str | None) -> list[_Wrong]:
-    about = {"snapshot": situation.topology.snapshot, "suffix": suffix}
+def _found(context: DetectorContext, server: str, suffix: str | None) -> list[_Wrong]:
+    about = {"snapshot": context.topology.snapshot, "suffix": suffix}
     value = pc.utf8_lower(pc.field("value"))
     marked = (pc.utf8_lower(pc.field("attribute")) == _MARK) & (pc.field("state") == "present")
     marked &= pc.starts_with(value, _NAMES)
     living: set[str] = set()
-    for batch in situation.rows("entry_states", ["entry"], marked, server=server, **about):
+    for batch in context.rows("entry_states", ["entry"], marked, server=server, **about):
         living.update(batch["entry"].drop_null().to_pylist())
         if len(living) > _MOST:
             break
@@ -74,7 +74,7 @@ def _found(situation: Situation, server: str, suffix: str | None) -> list[_Wrong
     of_living = pc.field("entry").isin(pa.array(sorted(living), pa.string())) & (pc.field("operation") == "delete")
     deletions = {
         row["position"]: row
-        for batch in situation.rows("changes", ["position", "entry", "target"], of_living, **about)
+        for batch in context.rows("changes", ["position", "entry", "target"], of_living, **about)
         for row in batch.to_pylist()
     }
     if not deletions:
@@ -83,7 +83,7 @@ def _found(situation: Situation, server: str, suffix: str | None) -> list[_Wrong
     graves &= pc.field("position").isin(pa.array(sorted(deletions), pa.string()))
     return [
         _Wrong(row["position"], deletion["target"] or "", deletion["entry"], row["entry"])
-        for batch in situation.rows("entry_states", ["entry", "position"], graves, server=server, **about)
+        for batch in context.rows("entry_states", ["entry", "position"], graves, server=server, **about)
         for row in batch.to_pylist()
         if (deletion := deletions[row["position"]])["entry"] != row["entry"]
     ]

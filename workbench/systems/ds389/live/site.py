@@ -12,7 +12,7 @@ from workbench.repair.plan_progress import state_of
 from workbench.repair.plan_types import Step, Vectors
 from workbench.systems.ds389.live.entries import entry_of
 from workbench.systems.ds389.live.planned import PlannedServers
-from workbench.systems.ds389.live.step_executors import HANDS, Hand
+from workbench.systems.ds389.live.step_executors import HANDS, StepExecutor
 
 _SHOWN = 5
 _SETTLES, _PAUSE = 15.0, 0.5
@@ -102,7 +102,7 @@ class DirectorySite(PlannedServers):
         ]
         return {self.about(suffix, one)["generation"] for one in (name, *sources)}
 
-    def _hand(self, step: Step) -> Hand:
+    def _hand(self, step: Step) -> StepExecutor:
         hand = HANDS.get(step.repair)
         if hand is None:
             raise Problem(f"nobody knows how to do {step.repair}", step.key, "make the plan again with this version")

@@ -34,7 +34,7 @@ Memo = Mapping[str, Any]
 _TASK_AGAIN = "see its errors log; the server keeps the task for five minutes, after that resume begins it again"
 
 
-class Hand(Protocol):
+class StepExecutor(Protocol):
     """One kind of step."""
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
@@ -538,7 +538,7 @@ class CleanHere(_Plain):
         return None if vector is None else vector.get(step.details["origin"], "")
 
 
-HANDS: Mapping[str, Hand] = {
+HANDS: Mapping[str, StepExecutor] = {
     "enable": Enable(),
     "wake": Wake(),
     "start": Start(),

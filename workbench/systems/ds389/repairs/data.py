@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workbench.model import counted
-from workbench.repair.plan_types import HIDDEN, MISSED, READ_THERE, Draft, Need, Step, View
-from workbench.rules.repair_model import Lack
+from workbench.repair.plan_types import HIDDEN, MISSED, READ_THERE, Need, ProposedRepair, Step, View
+from workbench.rules.repair_model import MissingAt
 from workbench.systems.ds389.native import (
     add,
     delete,
@@ -57,7 +57,7 @@ def writers(view: View, need: Need) -> list[str]:
     return [name for name in _right_servers(view, need) if anything <= now.servers[name].holds]
 
 
-def healed(view: View, need: Need) -> frozenset[Lack]:
+def healed(view: View, need: Need) -> frozenset[MissingAt]:
     """What a server misses by the record, and has by the state of its entries: the values were written again since.
 
     Both exports are needed, that of the server and that of one which has the changes.
@@ -86,7 +86,7 @@ def healed(view: View, need: Need) -> frozenset[Lack]:
 class Rewrite:
     """Replace the attributes that a server missed by the values they have now, on a supplier that has them."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For missing modifications of entries that the server has."""
         if need.code not in (MISSED, HIDDEN) or need.server is None:
             return
@@ -103,10 +103,12 @@ class Rewrite:
                 says = f"write the present values of {counted(len(found), 'entry', 'entries')} once more on {server}"
                 load = f"{counted(len(found))} on every server"
                 names = {name for one in found.values() for name in one.attributes}
-                yield Draft("rewrite", says, steps, load=load, refused=list_conflict(view, need.server, names=names))
+                yield ProposedRepair(
+                    "rewrite", says, steps, load=load, refused=list_conflict(view, need.server, names=names)
+                )
                 return
         if not any(present_on(view, server, found) for server in writers(view, need)):
-            yield Draft(
+            yield ProposedRepair(
                 "rewrite",
                 f"write the present values of {counted(len(found), 'entry', 'entries')} once more",
                 refused="the present values are not known: collect the entries as well (`workbench collect --entries`)",
@@ -116,7 +118,7 @@ class Rewrite:
 class Recreate:
     """Delete an entry on a supplier, wait until no server has it, and add it again with its present values."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For missing additions and renamings; entries of which only modifications are missing are rewritten."""
         if need.code not in (MISSED, HIDDEN) or need.server is None:
             return
@@ -137,7 +139,7 @@ class Recreate:
             steps = [
                 step for key, one in anew.items() for step in _recreating(view, server, need.server, one, present[key])
             ]
-            yield Draft(
+            yield ProposedRepair(
                 "recreate",
                 f"delete {counted(len(anew), 'entry', 'entries')} on {server}, wait until no server has {_them(len(anew))}, "
                 f"and add {_them(len(anew))} again",
@@ -155,7 +157,7 @@ def _not_everywhere(view: View, server: str) -> str:
 
     A server that keeps the deleted entry and gets the new one keeps both, as a conflict, for good.
     """
-    shown = view.situation.topology
+    shown = view.context.topology
     links = [link for link in shown.links if link.suffix == view.suffix]
     risk = "a server that keeps the old entry and gets the new one keeps both as a conflict"
     if blind := sorted({link.name for link in links if link.enabled is not False and link.blind}):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from workbench.diagnosis.contents import Contents, Difference
 from workbench.model import counted
-from workbench.repair.plan_types import Draft, Need, View
+from workbench.repair.plan_types import Need, ProposedRepair, View
 from workbench.repair.unlike_entries import ENTRIES_DIFFER, mended
 from workbench.rules.contents import LIVE
 from workbench.systems.ds389.repairs.data import rewriting, writers
@@ -34,7 +34,7 @@ def also(view: View, model: Model) -> Iterator[Need]:
     And those that took changes without recording them, until they are filled: what clients did there is repeated by hand.
     """
     for server in model.servers:
-        if (server, view.suffix) in view.situation.unrecorded and model.servers[server].source is None:
+        if (server, view.suffix) in view.context.unrecorded and model.servers[server].source is None:
             yield Need(REPLICATION_WAS_OFF, view.suffix, server)
         elif any(not mended(model, server, one) for one in _lacking(view, server)):
             yield Need(ENTRIES_DIFFER, view.suffix, server)
@@ -43,7 +43,7 @@ def also(view: View, model: Model) -> Iterator[Need]:
 class WriteLacked:
     """Write once more, on a supplier that has them, the values that entries of a server lack."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For entries that are there on all servers, and that have no value there which the supplier lacks."""
         if need.code != ENTRIES_DIFFER or need.server is None:
             return
@@ -60,7 +60,7 @@ class WriteLacked:
             if steps is None:
                 continue
             risk = f"a value that was taken from {need.server} on purpose, without a trace, comes back"
-            yield Draft(
+            yield ProposedRepair(
                 "rewrite",
                 f"write the values that {counted(len(found), 'entry', 'entries')} of {need.server} lack{'s' * (len(found) == 1)} "
                 f"once more on {server}",
@@ -81,7 +81,7 @@ def _lacking(view: View, server: str) -> list[Difference]:
     left_out = BY_SERVER | {MEMBER_OF} | excluded_everywhere(view, server)
     found = [
         one
-        for contents in view.situation.verdicts.contents
+        for contents in view.context.verdicts.contents
         if contents.suffix == view.suffix and {one.server for one in contents.alike.replicas} <= {*contents.exports}
         for one in contents.unexplained()
         if server in one.servers and one.attribute.lower() not in left_out and _only_lacks(contents, one)

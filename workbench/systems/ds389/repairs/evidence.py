@@ -56,8 +56,8 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
     seen: set[str] = set()
     where = pc.field("position").isin(pa.array(sorted(wanted), pa.string()))
     columns = ["position", "operation", "target", "entry", "rename", "body"]
-    for batch in view.situation.rows(
-        "changes", columns, where, snapshot=view.situation.topology.snapshot, suffix=view.suffix
+    for batch in view.context.rows(
+        "changes", columns, where, snapshot=view.context.topology.snapshot, suffix=view.suffix
     ):
         for row in batch.to_pylist():
             if not row["entry"]:
@@ -80,11 +80,11 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
 
 def got_without_attributes(view: View, need: Need) -> set[str]:
     """The servers whose logs have a change that another server lacks without an attribute: they cannot bring the whole of it."""
-    show = view.situation.topology.system.show
+    show = view.context.topology.system.show
     positions = {show(view.model.lots[lack.lot].last) for lack in need.lacks}
     return {
         name
-        for name, suffix, position in view.situation.verdicts.cut_short
+        for name, suffix, position in view.context.verdicts.cut_short
         if suffix == view.suffix and position in positions
     }
 
@@ -95,19 +95,17 @@ def _shown_by_entries(view: View, wanted: Mapping[str, int], found: dict[str, Mi
     Of a modification they show the attributes that it still marks. Values that it removed may have left no mark: every attribute
     counts as changed in which the collected entries differ.
     """
-    situation, system = view.situation, view.situation.topology.system
+    context, system = view.context, view.context.topology.system
     told = {
         system.typed(row["position"]): row["operation"]
-        for row in situation.verdicts.missing
+        for row in context.verdicts.missing
         if row["suffix"] == view.suffix and row["operation"]
     }
     rows: dict[str, list[dict[str, Any]]] = {}
     begins = pa.array(sorted(key[:_ONE_CHANGE] for key in wanted), pa.string())
     where = pc.utf8_slice_codeunits(pc.field("position"), 0, _ONE_CHANGE).isin(begins) & pc.field("entry").is_valid()
     columns = ["position", "target", "entry", "attribute", "state"]
-    for batch in situation.rows(
-        "entry_states", columns, where, snapshot=situation.topology.snapshot, suffix=view.suffix
-    ):
+    for batch in context.rows("entry_states", columns, where, snapshot=context.topology.snapshot, suffix=view.suffix):
         for row in batch.to_pylist():
             rows.setdefault(system.change_of(row["position"]), []).append(row)
     shown = set()
@@ -184,10 +182,10 @@ class Present:
 
 def present_on(view: View, server: str, entries: Iterable[str]) -> dict[str, Present] | None:
     """The entries as a server's export shows them, by their lasting id; None if none of it were collected of this suffix."""
-    situation = view.situation
+    context = view.context
     exported = {
         one.server
-        for one in situation.inputs
+        for one in context.inputs
         if one.may_tell_of(view.suffix)
         if any(part["table"] == "entry_states" and part.get("suffix") in (None, view.suffix) for part in one.parts)
     }
@@ -196,8 +194,8 @@ def present_on(view: View, server: str, entries: Iterable[str]) -> dict[str, Pre
     found: dict[str, Present] = {}
     where = pc.field("entry").isin(pa.array(sorted(set(entries)), pa.string()))
     columns = ["entry", "target", "attribute", "value", "state", "position"]
-    for batch in situation.rows(
-        "entry_states", columns, where, snapshot=situation.topology.snapshot, server=server, suffix=view.suffix
+    for batch in context.rows(
+        "entry_states", columns, where, snapshot=context.topology.snapshot, server=server, suffix=view.suffix
     ):
         for row in batch.to_pylist():
             if row["state"] != "present":
@@ -216,10 +214,10 @@ def present_on(view: View, server: str, entries: Iterable[str]) -> dict[str, Pre
 def children_on(view: View, server: str, dn: str) -> bool:
     """True if a server's export shows an entry below this one."""
     below = f",{dn.lower()}"
-    situation = view.situation
+    context = view.context
     where = pc.ends_with(pc.utf8_lower(pc.field("target")), below)
-    for batch in situation.rows(
-        "entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server, suffix=view.suffix
+    for batch in context.rows(
+        "entry_states", ["target"], where, snapshot=context.topology.snapshot, server=server, suffix=view.suffix
     ):
         if len(batch):
             return True
@@ -228,11 +226,11 @@ def children_on(view: View, server: str, dn: str) -> bool:
 
 def naming(view: View, server: str, dn: str) -> list[str]:
     """The entries of a server's export that name this one in a value, as groups name their members."""
-    situation = view.situation
+    context = view.context
     where = (pc.utf8_lower(pc.field("value")) == dn.lower()) & (pc.field("state") == "present")
     where &= pc.utf8_lower(pc.field("target")) != dn.lower()
-    rows = situation.rows(
-        "entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server, suffix=view.suffix
+    rows = context.rows(
+        "entry_states", ["target"], where, snapshot=context.topology.snapshot, server=server, suffix=view.suffix
     )
     return sorted({row for batch in rows for row in batch.column("target").to_pylist()})
 
@@ -244,8 +242,8 @@ def stranded_ldif(view: View, server: str, positions: Iterable[str]) -> tuple[st
     without: list[str] = []
     where = pc.field("position").isin(pa.array(wanted, pa.string()))
     columns = ["position", "operation", "target", "entry", "rename", "body"]
-    rows = view.situation.rows(
-        "changes", columns, where, snapshot=view.situation.topology.snapshot, server=server, suffix=view.suffix
+    rows = view.context.rows(
+        "changes", columns, where, snapshot=view.context.topology.snapshot, server=server, suffix=view.suffix
     )
     for batch in rows:
         for row in batch.to_pylist():

@@ -18,7 +18,7 @@ from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_
 from workbench.model import counted, listed, time_passed
 from workbench.repair.cut_off_suppliers import cut_off
 from workbench.repair.obstacles import EMPTY, told_of
-from workbench.repair.plan_types import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
+from workbench.repair.plan_types import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Need, ProposedRepair, Step, View
 from workbench.repair.unlike_entries import ENTRIES_DIFFER, of_its_own, on_it_alone
 from workbench.rules.repair_model import achieved, left_behind
 from workbench.safety import as_file_name
@@ -67,7 +67,7 @@ SOURCES = 3
 class Initialise:
     """Give a server all data of one that feeds it."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For whatever a server lacks; from every server with an agreement to it, the most complete data first."""
         if (
             need.server is None
@@ -86,7 +86,7 @@ class Initialise:
             draft = self._with_those_behind(view, self._draft(view, link, need.server), need.server)
             yield replace(draft, refused=draft.refused or first)
 
-    def _with_those_behind(self, view: View, draft: Draft, server: str) -> Draft:
+    def _with_those_behind(self, view: View, draft: ProposedRepair, server: str) -> ProposedRepair:
         """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new.
 
         Whom that concerns only if clients write meanwhile, is filled only if it stays behind.
@@ -138,21 +138,21 @@ class Initialise:
     @staticmethod
     def _unread_behind(view: View, server: str) -> list[str]:
         """The servers that this one feeds and of which nobody knows where they stand."""
-        mine = [one for one in view.situation.topology.links if (one.supplier, one.suffix) == (server, view.suffix)]
+        mine = [one for one in view.context.topology.links if (one.supplier, one.suffix) == (server, view.suffix)]
         mine = [one for one in mine if one.enabled is not False]
         return sorted({one.consumer for one in mine if one.consumer and one.consumer not in view.model.servers})
 
-    def backwards(self, view: View, link: Link) -> Draft:
+    def backwards(self, view: View, link: Link) -> ProposedRepair:
         """The same in the wrong direction, to show on the model what it would do."""
         draft = self._draft(view, link, link.consumer or "")
         wrong = "it is the wrong direction" if draft.unasked else ""
         return replace(draft, way=f"{draft.way}-backwards", refused=draft.refused or wrong, unasked="")
 
-    def _draft(self, view: View, link: Link, server: str) -> Draft:
+    def _draft(self, view: View, link: Link, server: str) -> ProposedRepair:
         suffix, source = view.suffix or "", link.supplier
         model = view.model
         # What others wait for and only its log has, a server without a changelog gives to nobody either.
-        awaited = (server, view.suffix) in view.situation.once(waits_for_it)
+        awaited = (server, view.suffix) in view.context.once(waits_for_it)
         others = [
             other for name, other in model.servers.items() if name != server and (other.log is not None or not awaited)
         ]
@@ -172,7 +172,7 @@ class Initialise:
         then = f"; {', '.join(feeds)} behind it may need the same afterwards" if feeds else ""
         blind = sorted(
             one.name
-            for one in view.situation.topology.links
+            for one in view.context.topology.links
             if (one.supplier, one.suffix) == (server, view.suffix) and one.blind and one.enabled is not False
         )
         then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
@@ -217,14 +217,14 @@ class Initialise:
         if unread := self._unread_behind(view, server):
             they = "it stands" if len(unread) == 1 else "they stand"
             costs.append(f"{listed(unread)} may get nothing more from {server} afterwards: nothing tells where {they}")
-        if own := of_its_own(view.situation, view.suffix, server):
+        if own := of_its_own(view.context, view.suffix, server):
             costs.append(
                 f"what {server} alone shows in {counted(own, 'entry', 'entries')} is thrown away ({ENTRIES_DIFFER})"
             )
         way = f"initialise-from-{source}"
-        if why := view.situation.unrecorded.get((server, view.suffix)):
+        if why := view.context.unrecorded.get((server, view.suffix)):
             costs.append(f"whatever clients wrote on {server} then is thrown away ({why}: REPLICATION_WAS_OFF)")
-        return Draft(
+        return ProposedRepair(
             way,
             f"initialise {server} from {source}",
             tuple(steps),
@@ -249,8 +249,8 @@ class Initialise:
 
 def _only_here(view: View, server: str, way: str) -> str:
     """Why a server is filled only if a person asks for it whose data alone show changes that no log has; empty: it shows none."""
-    count = alone_without_log(view.situation, server, view.suffix)
-    if not count and (alone := on_it_alone(view.situation, view.suffix, server)):
+    count = alone_without_log(view.context, server, view.suffix)
+    if not count and (alone := on_it_alone(view.context, view.suffix, server)):
         return (
             f"{counted(alone, 'entry is', 'entries are')} on {server} only: save {'it' if alone == 1 else 'them'} first "
             f"({ENTRIES_DIFFER}), then plan with --for {server} --way {way}"
@@ -263,7 +263,7 @@ def _only_here(view: View, server: str, way: str) -> str:
     )
 
 
-def _cut_off(view: View, draft: Draft, server: str) -> str:
+def _cut_off(view: View, draft: ProposedRepair, server: str) -> str:
     """Who brings a server nothing more once it is filled so, as a cost; empty: nobody."""
     effects = [effect for step in draft.steps for effect in step.effects]
     cut = cut_off(achieved(view.model, effects)[1], server)
@@ -276,7 +276,7 @@ def _cut_off(view: View, draft: Draft, server: str) -> str:
 
 def _kept(view: View, source: str, server: str) -> dict[str, str]:
     """Origin -> the last change that a server has and keeps as it is filled: by then its source has to have it."""
-    model, show = view.model, view.situation.topology.system.show
+    model, show = view.model, view.context.topology.system.show
     both = model.servers[source].holds & model.servers[server].holds
     kept: dict[str, str] = {}
     for lot in (model.lots[number] for number in both if number in model.given):
@@ -284,7 +284,7 @@ def _kept(view: View, source: str, server: str) -> dict[str, str]:
     return {origin: show(position) for origin, position in sorted(kept.items())}
 
 
-def _if_behind(draft: Draft) -> Draft:
+def _if_behind(draft: ProposedRepair) -> ProposedRepair:
     """The same for a server that is filled only if it does not get level by itself."""
     server = draft.steps[-1].server
     only = f"only if {server} stays behind, or anybody writes meanwhile: "
@@ -314,7 +314,7 @@ def _saving(view: View, server: str, only: Sequence[int], awaited: bool) -> list
     """Write what only this server holds to a file, if its log tells what it is. `awaited`: others wait for it."""
     model = view.model
     # A stretch stands for several changes: which they are, the list of stranded ones tells, or the log.
-    verdicts = view.situation.verdicts
+    verdicts = view.context.verdicts
     rows = [row for row in verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
     named = sorted({*(row["position"] for row in rows), *(_logged(view, server, only) if awaited else ())})
     text, without = stranded_ldif(view, server, named)
@@ -365,8 +365,8 @@ def _logged(view: View, server: str, only: Sequence[int]) -> list[str]:
     lots = [view.model.lots[number] for number in only]
     ends = pc.field("position") >= min((lot.first for lot in lots), default="")
     ends &= pc.field("position") <= max((lot.last for lot in lots), default="")
-    where = {"snapshot": view.situation.topology.snapshot, "server": server, "suffix": view.suffix}
-    rows = view.situation.rows("changes", ["position"], (pc.field("kind") == "change") & ends, **where) if lots else ()
+    where = {"snapshot": view.context.topology.snapshot, "server": server, "suffix": view.suffix}
+    rows = view.context.rows("changes", ["position"], (pc.field("kind") == "change") & ends, **where) if lots else ()
     found = sorted({position for batch in rows for position in batch.column("position").to_pylist()})
     return [
         position
@@ -377,23 +377,23 @@ def _logged(view: View, server: str, only: Sequence[int]) -> list[str]:
 
 def _of_many(view: View) -> str:
     """What a file of one suffix is called behind the server's name, if there is more than one suffix."""
-    several = len({one.suffix for one in view.situation.topology.replicas}) > 1
+    several = len({one.suffix for one in view.context.topology.replicas}) > 1
     return f"-of-{as_file_name(view.suffix or '')}" if several else ""
 
 
 def _same(view: View, origin: str, position: str) -> bool:
-    return view.model.origin_of(view.situation.topology.system.typed(position) or position) == origin
+    return view.model.origin_of(view.context.topology.system.typed(position) or position) == origin
 
 
 def _excluded(view: View, link: Link) -> set[str]:
     """The attributes that an initialisation over the agreement leaves out: it may have a list of its own for that."""
-    status = view.situation.statuses().get((link.supplier, link.suffix, link.name), {})
+    status = view.context.statuses().get((link.supplier, link.suffix, link.name), {})
     own = status.get("excluded_by_filling")
     return {name.lower() for name in ((status.get("excluded") if own is None else own) or "").split()}
 
 
 def _login(view: View, link: Link) -> str:
-    return view.situation.statuses().get((link.supplier, link.suffix, link.name), {}).get("login") or ""
+    return view.context.statuses().get((link.supplier, link.suffix, link.name), {}).get("login") or ""
 
 
 def _fixing(view: View, server: str) -> Step:
@@ -428,7 +428,7 @@ def _task(view: View, what: str) -> str:
 class Clean:
     """Take a replica ID that no server has any more out of every RUV and changelog."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For a dead origin, once every server has its changes; only if asked for where its server may live."""
         if need.code not in (DEAD, SUPPLIER_NOT_COLLECTED) or need.origin is None:
             return
@@ -447,9 +447,9 @@ def _stranded_first(view: View, need: Need) -> str:
 class CleanFormer:
     """Take a replica ID that a server had before out of the way of the sessions with a server that waits."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """Only if no server lacks a change of that replica ID, and the model's session begins without it."""
-        about = view.situation.once(in_the_way).get((need.server or "", view.suffix))
+        about = view.context.once(in_the_way).get((need.server or "", view.suffix))
         for origin in about.origins if about else ():
             draft = cleaning(view, origin, force=False)
             # An initialisation of the server would leave the ID where it stays, too: that is no price of this way.
@@ -461,7 +461,7 @@ def _may_live(view: View, need: Need, way: str) -> str:
     ask = f"clean it only if that server is gone for good, then plan with --for {need.origin} --way {way}"
     if need.code == SUPPLIER_NOT_COLLECTED:
         return f"a server that was not collected makes changes as it: {ask}"
-    for heard in lately_heard(view.situation):
+    for heard in lately_heard(view.context):
         if (heard.absent.suffix, heard.absent.origin) == (need.suffix, need.origin):
             came = f"reached {heard.server}" if heard.arrived else "was made"
             ago = time_passed(max(heard.read_at - heard.at, timedelta()))
@@ -472,7 +472,7 @@ def _may_live(view: View, need: Need, way: str) -> str:
 _MAY_BE_LOST = "if a server still makes changes as it, these are lost; the task waits for servers that are down"
 
 
-def cleaning(view: View, rid: str, force: bool) -> Draft:
+def cleaning(view: View, rid: str, force: bool) -> ProposedRepair:
     """The task that cleans a replica ID, on the server that feeds most others."""
     suffix = view.suffix or ""
     servers = [one.name for one in view.model.servers.values() if one.origin is not None and one.up]
@@ -496,13 +496,13 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         for number, lot in enumerate(view.model.lots)
         if lot.origin == rid and any(number not in server.holds for server in view.model.servers.values())
     )
-    behind = behind_hubs(view.situation.topology, view.suffix)
-    naming = {one.server for one in view.situation.topology.replicas if one.suffix == view.suffix and rid in one.vector}
+    behind = behind_hubs(view.context.topology, view.suffix)
+    naming = {one.server for one in view.context.topology.replicas if one.suffix == view.suffix and rid in one.vector}
     naming |= {*behind} if lacking else set()  # who lacks changes of it gets them, and its name with them
     here = [name for name in behind if name in naming and _cleans_itself(view, name)]
     reached = {
-        name: survives_cleaning(version_of(view.situation, name))
-        for name in read_only_reached(view.situation.topology, view.suffix)
+        name: survives_cleaning(version_of(view.context, name))
+        for name in read_only_reached(view.context.topology, view.suffix)
     }
     unknown = [name for name, survives in reached.items() if survives is None]
     kept = [name for name in behind if name in naming and name not in here]
@@ -531,7 +531,9 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
     says = f"clean replica ID {rid}{', without waiting for anybody' if force else ''}"
     load = "one pass over every changelog"
     if not on:
-        return Draft("clean-by-force" if force else "clean", says, refused="no server that makes changes was collected")
+        return ProposedRepair(
+            "clean-by-force" if force else "clean", says, refused="no server that makes changes was collected"
+        )
     if crash := [name for name, survives in reached.items() if survives is False]:
         links = sorted(
             link.name
@@ -544,26 +546,26 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
             f"{'it' if len(links) == 1 else 'them'} on when the task has ended: {listed(crash)} keep{'s' * (len(crash) == 1)} "
             f"{rid} until the next initialisation"
         )
-        return Draft("clean-by-force" if force else "clean", says, refused=first)
+        return ProposedRepair("clean-by-force" if force else "clean", says, refused=first)
     if lasting := sorted({one.link for one in view.about(FILLS_WHEN_STARTED) if one.link}):
         why = f"cleaning starts agreements anew, and {listed(lasting)} may fill its consumer then: what {FILLS_WHEN_STARTED} says"
-        return Draft("clean-by-force" if force else "clean", says, refused=f"{why} comes first")
+        return ProposedRepair("clean-by-force" if force else "clean", says, refused=f"{why} comes first")
     if kept and naming <= {*kept}:
         way = "clean-by-force" if force else "clean"
-        return Draft(way, says, refused=f"only {name_it} it, which only an initialisation ends: {stays}")
+        return ProposedRepair(way, says, refused=f"only {name_it} it, which only an initialisation ends: {stays}")
     if force:
         refused = (
             f"{counted(lacking)} of it would be lost on servers that lack them"
             if lacking
             else "the clean without force is enough"
         )
-        return Draft("clean-by-force", says, steps, load=load, costs=costs, refused=refused)
-    return Draft("clean", says, steps, load=load, costs=costs)
+        return ProposedRepair("clean-by-force", says, steps, load=load, costs=costs, refused=refused)
+    return ProposedRepair("clean", says, steps, load=load, costs=costs)
 
 
 def _cleans_itself(view: View, server: str) -> bool:
-    replica = view.situation.replica(server, view.suffix)
-    return may_clean_itself(bool(replica and replica.keeps_log), version_of(view.situation, server))
+    replica = view.context.replica(server, view.suffix)
+    return may_clean_itself(bool(replica and replica.keeps_log), version_of(view.context, server))
 
 
 def _cleaning_here(view: View, rid: str, server: str) -> Step:

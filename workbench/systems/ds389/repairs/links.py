@@ -16,7 +16,7 @@ from workbench.diagnosis.relayed_changes import (
     WITHOUT_DATA,
 )
 from workbench.repair.obstacles import EMPTY, OFF, UNLOGGED, refusing_all, stopped_links, stopped_servers, told_of
-from workbench.repair.plan_types import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
+from workbench.repair.plan_types import ASKED_FOR, DISABLED, ROLLED_BACK, Need, ProposedRepair, Step, View
 from workbench.rules.repair_model import LogModel, achieved
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, SEND, replay
 from workbench.rules.vectors import last, newer
@@ -52,7 +52,7 @@ METHOD, LOGIN, SIMPLE = "nsDS5ReplicaBindMethod", "nsDS5ReplicaBindDN", "SIMPLE"
 
 def links_to(view: View, server: str | None) -> list[Link]:
     """The agreements that lead to a server."""
-    return [link for link in view.situation.topology.links if (link.consumer, link.suffix) == (server, view.suffix)]
+    return [link for link in view.context.topology.links if (link.consumer, link.suffix) == (server, view.suffix)]
 
 
 def off(view: View, link: Link) -> bool:
@@ -141,7 +141,7 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
         a-to-h runs and brings h level with b                              -> it is not
     """
     tried = cast(LogModel, view.model.copy())  # servers with agreements send from logs
-    failing = stopped_links(view.situation.topology, view.findings, view.suffix)
+    failing = stopped_links(view.context.topology, view.findings, view.suffix)
     tried.links = [one for one in tried.links if (one.supplier, one.consumer) not in failing]
     ends = {(link.supplier, link.consumer) for link in links}
     for one in tried.links:
@@ -168,12 +168,12 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
             new = ", which is new once the steps before have filled it" if supplier.source else ""
             found[link.name] = f"{says}its changelog{f' ({codes[0]})' if codes else new}"
     for link in links:
-        if meant := meant_for(view.situation.topology, link):
+        if meant := meant_for(view.context.topology, link):
             found[link.name] = (
                 f"the name of {link.name} says {meant}, and its address is that of {link.consumer}: what LINK_DISABLED says on "
                 "it comes first"
             )
-        login = view.situation.statuses().get((link.supplier, link.suffix, link.name), {}).get("login") or ""
+        login = view.context.statuses().get((link.supplier, link.suffix, link.name), {}).get("login") or ""
         if why := locked_login(view, link.consumer or "", login):
             found[link.name] = why
     return found
@@ -182,7 +182,7 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
 class Enable:
     """Switch on the agreements that lead to a server and are off."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For a server that waits, and for an agreement that is off though nothing waits yet."""
         disabled = [link for link in links_to(view, need.server) if off(view, link) and link.consumer]
         if need.code == DISABLED and not need.lacks:
@@ -192,12 +192,12 @@ class Enable:
         stopped = stopped_servers(view.findings, view.suffix).get(need.server or "")
         if stopped:
             why = f"{need.server} {STOPPED_BECAUSE[stopped]}: what {stopped} says comes first"
-            yield Draft("enable", f"switch on {', '.join(link.name for link in disabled)}", refused=why)
+            yield ProposedRepair("enable", f"switch on {', '.join(link.name for link in disabled)}", refused=why)
             return
-        if shows := refusing_all(view.situation.topology, view.suffix).get(need.server or ""):
+        if shows := refusing_all(view.context.topology, view.suffix).get(need.server or ""):
             short = shows.failure.short if shows.failure else ""
             why = f"{need.server} takes no change of any supplier ({short}): what LINK_FAILING says on {shows.name} comes first"
-            yield Draft("enable", f"switch on {', '.join(link.name for link in disabled)}", refused=why)
+            yield ProposedRepair("enable", f"switch on {', '.join(link.name for link in disabled)}", refused=why)
             return
         unable = _unable(view, disabled)
         steps = {link.name: enabling(view, link, True) for link in disabled if link.name not in unable}
@@ -206,7 +206,7 @@ class Enable:
         if len(names) > 1:
             harmless = [name for name, step in steps.items() if not achieved(view.model, step.effects)[0].unsaid]
             names = harmless or names
-        yield Draft(
+        yield ProposedRepair(
             "enable",
             f"switch on {', '.join(names or [link.name for link in disabled])}",
             tuple(steps[name] for name in names),
@@ -218,7 +218,7 @@ class Enable:
 class Wake:
     """Make one harmless change where a supplier opens no session, or none that could begin: the next one begins elsewhere."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For a server that waits behind an agreement that is on."""
         if need.hidden or need.code == ROLLED_BACK or not need.lacks:
             return
@@ -237,12 +237,12 @@ class Wake:
             yield draft
 
     @staticmethod
-    def _draft(view: View, link: ModelLink, then: str) -> Draft | None:
+    def _draft(view: View, link: ModelLink, then: str) -> ProposedRepair | None:
         step = waking(view, link.supplier, [link.consumer])
         if step is None:
             return None
         says = f"make one change on {step.on}: {link.supplier} then {then.format(link.consumer)}"
-        return Draft("wake", says, (step,), load="one change, and a session with what waits")
+        return ProposedRepair("wake", says, (step,), load="one change, and a session with what waits")
 
 
 def _brought_by_each(view: View, need: Need) -> bool:
@@ -254,7 +254,7 @@ def _brought_by_each(view: View, need: Need) -> bool:
     return all({lack.lot for lack in need.lacks} <= view.model.servers[name].holds for name in feeding)
 
 
-def _brings(view: View, draft: Draft, need: Need) -> bool:
+def _brings(view: View, draft: ProposedRepair, need: Need) -> bool:
     """True if all that the server waits for arrives by it."""
     effects = [effect for step in draft.steps for effect in step.effects]
     return need.lacks <= achieved(view.model, effects)[0].restored
@@ -279,7 +279,7 @@ def _all_logged(view: View, need: Need) -> bool:
 
 def _goes_back(view: View, server: Server, origin: str, position: str) -> bool:
     """True if its log shows every change of the origin from this position on; what a mark tells may have been trimmed since."""
-    mark = view.situation.verdicts.reach.get((server.name, view.suffix), {}).get(origin)
+    mark = view.context.verdicts.reach.get((server.name, view.suffix), {}).get(origin)
     records = server.log.positions if server.log else ()
     return any(one <= position for one in (*filter(None, [mark]), *records) if view.model.origin_of(one) == origin)
 
@@ -292,7 +292,7 @@ def comes_first(view: View, need: Need) -> bool:
 class Rescue:
     """A restored server gets its own lost changes back before it makes its next one: start, enable, one change elsewhere."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For a server that went back in time and has not written since."""
         if need.code != ROLLED_BACK or need.server is None:
             return
@@ -328,7 +328,7 @@ class Rescue:
         if wake is None:
             return
         wake = replace(wake, details={**wake.details, "rescued": server})
-        yield Draft(
+        yield ProposedRepair(
             "rescue",
             f"start {server}, let {senders[0].supplier} feed it and make one change there, all before {server} writes by itself",
             (start, *enabled, wake),
@@ -339,7 +339,7 @@ class Rescue:
     @staticmethod
     def _helps(view: View, link: Link, own: str) -> bool:
         """True if a session over the link would send the server its own changes."""
-        rows = view.situation.pairs
+        rows = view.context.pairs
         return any(
             (row["supplier"], row["consumer"], row["suffix"]) == (link.supplier, link.consumer, link.suffix)
             and row["decision"] == SEND
@@ -351,7 +351,7 @@ class Rescue:
 class TemporaryAgreement:
     """A supplier that still has the record to begin with feeds the server, until it is level."""
 
-    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For a server that waits, if a server without an agreement to it could begin a session."""
         if need.hidden or need.code == ROLLED_BACK or need.server is None or not need.lacks:
             return
@@ -359,7 +359,7 @@ class TemporaryAgreement:
         reaches = self._reaches(view, need.server)
         if not reaches:
             return
-        for row in view.situation.pairs:
+        for row in view.context.pairs:
             supplier = row["supplier"]
             if (row["consumer"], row["suffix"]) != (need.server, view.suffix) or supplier in linked:
                 continue
@@ -372,13 +372,13 @@ class TemporaryAgreement:
     @staticmethod
     def _taken_for(view: View, supplier: str, server: str) -> bool:
         """True if the server would turn the supplier away as itself: a hub calls itself by the first element of its RUV."""
-        by, to = (view.situation.replica(name, view.suffix) for name in (supplier, server))
-        return by is not None and to is not None and taken_for(view.situation.case, view.situation.topology, by, to)
+        by, to = (view.context.replica(name, view.suffix) for name in (supplier, server))
+        return by is not None and to is not None and taken_for(view.context.case, view.context.topology, by, to)
 
     @staticmethod
     def _reaches(view: View, server: str) -> dict[str, list[str]]:
         """As an agreement does that leads there already; where no file shows how it logs in, as the server's own tools do it."""
-        statuses = view.situation.statuses()
+        statuses = view.context.statuses()
         found = [
             (link.address, statuses.get((link.supplier, link.suffix, link.name), {}))
             for link in links_to(view, server)
@@ -399,7 +399,7 @@ class TemporaryAgreement:
         transport = "SSL" if port.endswith("636") else "LDAP" if here else "TLS"
         return {**where, TRANSPORT: [transport], METHOD: [SIMPLE], LOGIN: [MANAGER]}
 
-    def _draft(self, view: View, supplier: str, server: str, reaches: dict[str, list[str]]) -> Draft:
+    def _draft(self, view: View, supplier: str, server: str, reaches: dict[str, list[str]]) -> ProposedRepair:
         suffix = view.suffix or ""
         name = f"workbench-{supplier}-to-{server}"
         dn = agreement_dn(suffix, name)
@@ -411,10 +411,10 @@ class TemporaryAgreement:
                 else "a name that is not shown"
             )
             why = f"suppliers log in at {server} by {by}: make it by hand, as the agreements there are made"
-            return Draft("temporary-agreement", says, refused=why)
+            return ProposedRepair("temporary-agreement", says, refused=why)
         (login,) = reaches[LOGIN]
         if why := locked_login(view, server, login):
-            return Draft("temporary-agreement", says, refused=why)
+            return ProposedRepair("temporary-agreement", says, refused=why)
         left_out = " ".join(sorted(excluded_everywhere(view, server) | excluded_everywhere(view, supplier)))
         values = {
             "objectClass": ["top", "nsds5replicationagreement"],
@@ -471,7 +471,7 @@ class TemporaryAgreement:
             effects=({"do": "unfeed", "supplier": supplier, "consumer": server},),
             details={"records": away, "dn": dn, "to": server, "leads": leads},
         )
-        return Draft(
+        return ProposedRepair(
             "temporary-agreement",
             says,
             (feed, unfeed),
@@ -493,10 +493,10 @@ def not_now(view: View, source: str, server: str) -> str:
         if there := told_of(code, view.findings, view.suffix).intersection(names):
             return f"{min(there)} {why}: what {code} says comes first"
     if server in told_of(EMPTY, view.findings, view.suffix) and (
-        only := claimed_alone(view.situation, server, view.suffix)
+        only := claimed_alone(view.context, server, view.suffix)
     ):
         return f"only the changelog of {server} may have its changes up to {only}: save it first"
-    verdicts = view.situation.verdicts
+    verdicts = view.context.verdicts
     if left_in_log(verdicts, server, view.suffix) and "stranded" in verdicts.cut():
         return f"only the changelog of {server} has more changes than the list holds: save that changelog first"
     if tasks := told_of("CLEAN_HANGING", view.findings, view.suffix):

@@ -16,7 +16,7 @@ def restarted_first(view: View, source: str, server: str) -> str:
     origins = sorted(origin for origin in view.model.servers[server].forgets if last(vector, origin))
     if not origins:
         return ""
-    found = view.situation.verdicts.remembers.get((server, view.suffix), {})
+    found = view.context.verdicts.remembers.get((server, view.suffix), {})
     unsure = any(origin in found and found[origin].log_ends for origin in origins)
     unless = " (its errors log ends too early to tell whether that was done)" if unsure else ""
     ids, them = ("replica IDs", "them") if origins[1:] else ("replica ID", "it")

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 def not_judged(view: View, source: str, server: str) -> str:
     """Why a server is not to be filled from one of which nothing tells whether it has what the server has; empty: it may be."""
-    if why := unrecorded_on(view.situation, source, server, view.suffix):
+    if why := unrecorded_on(view.context, source, server, view.suffix):
         return f"{why}: collect with --entries"
-    found = not_judged_on(view.situation, source, server, view.suffix)
+    found = not_judged_on(view.context, source, server, view.suffix)
     if not found:
         return ""
-    ends = [view.situation.replica(name, view.suffix) for name in (source, server)]
+    ends = [view.context.replica(name, view.suffix) for name in (source, server)]
     there = all(one is not None and "entry_state" in one.evidence for one in ends)
     do = "" if there else ": collect with the entries (`workbench collect --entries`), and plan anew"
     return (
@@ -33,7 +33,7 @@ def not_judged(view: View, source: str, server: str) -> str:
 def took_unrecorded(view: View, source: str, server: str, way: str) -> str:
     """Why a server is filled only if a person asks for it where it, or its source, took changes that no log recorded."""
     for name in (source, server):
-        if why := view.situation.unrecorded.get((name, view.suffix)):
+        if why := view.context.unrecorded.get((name, view.suffix)):
             goes = f"comes to {server}, too" if name == source else "is thrown away"
             return (
                 f"{why}, and what clients did there {goes}: see first what of it is right (REPLICATION_WAS_OFF), then plan with "
@@ -47,8 +47,8 @@ def not_its_own(view: View, source: str, server: str, way: str) -> str:
 
     To fill all others from a server that was demoted replaces their data for a few changes that can be written again.
     """
-    replica = view.situation.replica(source, view.suffix)
-    if replica is None or not (origins := unsent_by(view.situation, replica)):
+    replica = view.context.replica(source, view.suffix)
+    if replica is None or not (origins := unsent_by(view.context, replica)):
         return ""
     return (
         f"{source} alone has changes of origin {listed(sorted(origins))}, as which it makes changes no more: save them, and "
@@ -58,8 +58,8 @@ def not_its_own(view: View, source: str, server: str, way: str) -> str:
 
 def locked_login(view: View, server: str, login: str) -> str:
     """Why no session opens with this login at a server, over whatever agreement; empty: nothing shows that it is locked there."""
-    statuses = view.situation.statuses()
-    for link in view.situation.topology.links:
+    statuses = view.context.statuses()
+    for link in view.context.topology.links:
         row, why = statuses.get((link.supplier, link.suffix, link.name), {}), link.failure.short if link.failure else ""
         mine = link.consumer == server and login and (row.get("login") or "").lower() == login.lower()
         if mine and why in (LOCKED, INACTIVE):
@@ -72,8 +72,8 @@ def feeds_alone(view: View, server: str) -> str:
 
     Its log is new once it is filled: whoever is not level with it at that moment gets nothing more from it.
     """
-    failing = stopped_links(view.situation.topology, view.findings, view.suffix)
-    found = fed_by_it_alone(view.situation, server, view.suffix, failing)
+    failing = stopped_links(view.context.topology, view.findings, view.suffix)
+    found = fed_by_it_alone(view.context, server, view.suffix, failing)
     if found is None:
         return ""
     fed, failed = found

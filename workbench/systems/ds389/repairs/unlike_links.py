@@ -14,8 +14,8 @@ def list_conflict(view: View, server: str, link: Link | None = None, names: Coll
 
     a-to-h leaves out mail, b-to-h sends it, h feeds r: a value of mail that is written on a may pass by h, and by r behind it.
     """
-    above = view.situation.linked.above(server, view.suffix)
-    for contents in view.situation.verdicts.contents:
+    above = view.context.linked.above(server, view.suffix)
+    for contents in view.context.verdicts.contents:
         for at in sorted(above) if contents.suffix == view.suffix else ():
             unlike = [one for one in contents.fractional.by_luck(at, names) if link in (None, one.link, one.by)]
             if unlike:
@@ -25,7 +25,7 @@ def list_conflict(view: View, server: str, link: Link | None = None, names: Coll
 
 def lost_by_lists(view: View, server: str) -> str:
     """The same, where the server lacks a value of an attribute that one of these agreements excludes: it would be lost again."""
-    for contents in view.situation.verdicts.contents:
+    for contents in view.context.verdicts.contents:
         if contents.suffix == view.suffix:
             names = {one.attribute.lower() for one in contents.differences if server in one.servers and one.attribute}
             if names and (why := list_conflict(view, server, names=names)):
@@ -35,13 +35,13 @@ def lost_by_lists(view: View, server: str) -> str:
 
 def excluded_everywhere(view: View, server: str) -> frozenset[str]:
     """The attributes that no way to a server lets through, as far as links show it; a repair does not bring them either."""
-    statuses = view.situation.statuses()
-    for contents in view.situation.verdicts.contents:
+    statuses = view.context.statuses()
+    for contents in view.context.verdicts.contents:
         if contents.suffix == view.suffix and server in contents.fractional.need_not:
             return contents.fractional.need_not[server]
     lists = [
         frozenset((statuses.get((link.supplier, link.suffix, link.name), {}).get("excluded") or "").lower().split())
-        for link in view.situation.topology.links
+        for link in view.context.topology.links
         if (link.consumer, link.suffix) == (server, view.suffix)
     ]
     return frozenset.intersection(*lists) if lists else frozenset()

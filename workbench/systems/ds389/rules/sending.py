@@ -30,9 +30,9 @@ from workbench.rules.send_session import (
     Bound,
     Log,
     Reason,
+    SendSession,
     Start,
     Step,
-    Talk,
 )
 from workbench.rules.vectors import Vector, last
 
@@ -112,7 +112,7 @@ class Sending:
         "reload_below_start": "the next record to read lies before the start of the session: it ends, as a success",
     }
 
-    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> Talk:
+    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> SendSession:
         """Begin a session."""
         return _Talk(self, log, supplier, consumer, consumer_origin)
 

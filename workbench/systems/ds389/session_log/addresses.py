@@ -12,13 +12,13 @@ from workbench.systems.ds389.session_log.fillings_begun import Fillings, filling
 
 if TYPE_CHECKING:
     from workbench.case.case import Case
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link, Topology
 
 
-def addresses_of(situation: Situation) -> Addresses:
-    """Those of a situation: to be asked for by `situation.once`."""
-    return Addresses(situation.case, situation.topology)
+def addresses_of(context: DetectorContext) -> Addresses:
+    """Those of a situation: to be asked for by `context.once`."""
+    return Addresses(context.case, context.topology)
 
 
 class Addresses:

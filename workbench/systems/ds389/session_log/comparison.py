@@ -22,14 +22,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding
-from workbench.rules.send_session import BEYOND, CONSUMERS_OWN, COVERED, SENT, UNKNOWN, Talk
+from workbench.rules.send_session import BEYOND, CONSUMERS_OWN, COVERED, SENT, UNKNOWN, SendSession
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.session_log.lines import HOLES, Load, Place, Session, session_logs
 from workbench.systems.ds389.session_log.played import Firsts, Played, opened, reload_anchor
 
 if TYPE_CHECKING:
     from workbench.case.case import Case
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.engine.logs import StoredLog
     from workbench.topology.topology import Link, Topology
 
@@ -118,10 +118,10 @@ def compare_logged(case: Case, topology: Topology) -> Comparison:
     return found
 
 
-def anchor_disagrees(situation: Situation) -> Iterator[Finding]:
+def anchor_disagrees(context: DetectorContext) -> Iterator[Finding]:
     """A finding for each link and kind of value in which a server's own log and the rules disagree."""
-    topology = situation.topology
-    found = compare_logged(situation.case, topology)
+    topology = context.topology
+    found = compare_logged(context.case, topology)
     groups: dict[tuple[str, str, str], list[Disagreement]] = {}
     for one in found.disagreements:
         groups.setdefault((one.server, one.link, one.kind), []).append(one)
@@ -268,7 +268,7 @@ def _first_unknown(load: Load, firsts: Firsts) -> bool:
     return any(block.consumer is None and not firsts.get(rid) for rid, block in load.blocks.items())
 
 
-def _first_anchor(session: Session, firsts: Firsts, agreement: _Agreement, found: Comparison) -> Talk | str:
+def _first_anchor(session: Session, firsts: Firsts, agreement: _Agreement, found: Comparison) -> SendSession | str:
     """Compare the first anchor; gives the session as the rules begin it, or why it cannot be followed."""
     load = session.loads[0]
     reason = None if load.whole else HOLES
@@ -324,7 +324,7 @@ def _reload_anchor(session: Session, load: Load, firsts: Firsts, found: Comparis
 def _session_end(
     session: Session,
     agreement: _Agreement,
-    talk: Talk,
+    talk: SendSession,
     firsts: Firsts,
     known: _Known,
     renewals: list[Place],
@@ -377,7 +377,7 @@ def _session_end(
 
 
 def _played(
-    session: Session, agreement: _Agreement, talk: Talk, firsts: Firsts, known: _Known, renewals: list[Place]
+    session: Session, agreement: _Agreement, talk: SendSession, firsts: Firsts, known: _Known, renewals: list[Place]
 ) -> Played | str:
     """The session played from the changelog collected with its log, or why that changelog cannot show it."""
     changelog = known.changelog(session.server, agreement.suffix, (session.ended or session.began).snapshot)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from workbench.systems import format_with
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.detector_context import Situation
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
-def logs_end(situation: Situation, evidence: str) -> dict[str, datetime]:
+def logs_end(context: DetectorContext, evidence: str) -> dict[str, datetime]:
     """Server -> the newest time in its logs of this snapshot, of one kind of evidence (`Format.evidence`)."""
     ends: dict[str, datetime] = {}
-    for one in situation.inputs:
-        mine = one.snapshot == situation.topology.snapshot and one.kind and format_with(one.kind).evidence == evidence
+    for one in context.inputs:
+        mine = one.snapshot == context.topology.snapshot and one.kind and format_with(one.kind).evidence == evidence
         if mine and (end := one.facts.get("time", {}).get("max")):
             at = datetime.fromisoformat(end)
             ends[one.server] = max(at, ends.get(one.server, at))

@@ -19,8 +19,8 @@ from workbench.rules.send_session import (
     SENT,
     UNKNOWN,
     Bound,
+    SendSession,
     Start,
-    Talk,
     Tally,
 )
 from workbench.rules.vectors import Span
@@ -79,7 +79,7 @@ def _consumer(load: Load) -> dict[str, Span]:
     return {rid: Span(block.consumer, block.consumer) for rid, block in load.blocks.items() if block.consumer}
 
 
-def opened(session: Session, firsts: Firsts, consumer_origin: str) -> Talk:
+def opened(session: Session, firsts: Firsts, consumer_origin: str) -> SendSession:
     """The session as the rules begin it from its first control blocks."""
     load = session.loads[0]
     return RULES.open(_Told(load.located is not False), _supplier(load, firsts), _consumer(load), consumer_origin)
@@ -114,7 +114,7 @@ class Played:
     def __init__(
         self,
         session: Session,
-        talk: Talk,
+        talk: SendSession,
         changelog: StoredLog,
         consumer_origin: str,
         firsts: Firsts,
