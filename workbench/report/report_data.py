@@ -1,6 +1,6 @@
 """What a report is about, as plain data without a sentence of ours: names stand in it under keys that tell what they name.
 
-So names are replaced here, where it is known which text is one; the sentences (`wording`) are made of what is left.
+So names are replaced here, where it is known which text is one; the sentences (`report_text`) are made of what is left.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a report tells of a stream of transactions: each log, what it lacks of its source's, and what is no plain commit.
 
-As `gathering`, plain data in which names stand under keys that tell what they name; and as `wording`, the sentences of it.
+As `report_data`, plain data in which names stand under keys that tell what they name; and as `report_text`, the sentences of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a report tells of trees of nodes that pull a physical log from each other: each node, how far it is, who could help it.
 
-As `gathering`, plain data in which names stand under keys that tell what they name.
+As `report_data`, plain data in which names stand under keys that tell what they name.
 """
 
 from __future__ import annotations
