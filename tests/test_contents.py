@@ -217,6 +217,23 @@ def test_a_mark_of_conflict_does_not_tell_when_an_entry_was_made() -> None:
     assert judged(behind, held, conflict="nsds5replconflict") == Compared((), ())
 
 
+def test_an_entry_whose_own_addition_made_the_conflict_is_on_its_way_where_that_is_not_covered() -> None:
+    """Seen on 2.3.1: "1 entry is missing there", of an addition that the read-only server waited for."""
+    name: dict[str, dict[str, str | None]] = {"uid": {"u": "5"}}
+    held = {
+        "s1": Held(LIVE, "uid=u", present={"nsds5replconflict": {"namingConflict (ADD) uid=u": "5"}, **name}),
+        "s2": Held(LIVE, "uid=u", present=name),
+        "s3": Held(),
+    }
+    need_not = dict.fromkeys(("s1", "s2", "s3"), frozenset({"nsds5replconflict"}))
+
+    def found(covered: bool) -> Compared:
+        return compared(held, lambda *_: covered, lambda *_: False, need_not, True, conflict="nsds5replconflict")
+
+    assert found(covered=False) == Compared((), ())
+    assert found(covered=True).lacks == (MissingEffect("s3", "5", ""),)
+
+
 def test_the_class_that_comes_with_a_mark_of_conflict_is_no_change_that_others_lack() -> None:
     """A server that brings an entry back sets a class of its own under the position of the change that needed the entry."""
     made, moved = "10", "23"

@@ -203,9 +203,10 @@ def _whole(
     absent = sorted(server for server, one in held.items() if one.status == ABSENT)
     if deleted or not absent:
         return
-    # With a mark of conflict come positions of another entry's change.
+    # With a mark of conflict come positions of another entry's change, or that of its own addition.
     others = {change_of(position) for server in live for position in held[server].of(conflict)}
-    made = {position for server in live for position in held[server].made() if change_of(position) not in others}
+    every = {position for server in live for position in held[server].made()}
+    made = {position for position in every if change_of(position) not in others} or every
     for server in absent:
         covered = sorted(position for position in made if expected(server, position))
         if made and not expected(server, min(made)):
