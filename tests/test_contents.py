@@ -221,7 +221,7 @@ def test_an_entry_whose_own_addition_made_the_conflict_is_on_its_way_where_that_
     """Seen on 2.3.1: "1 entry is missing there", of an addition that the read-only server waited for."""
     name: dict[str, dict[str, str | None]] = {"uid": {"u": "5"}}
     held = {
-        "s1": Held(LIVE, "uid=u", present={"nsds5replconflict": {"namingConflict (ADD) uid=u": "5"}, **name}),
+        "s1": Held(LIVE, "uid=u", present=name | {"nsds5replconflict": {"namingConflict (ADD) uid=u": "5"}}),
         "s2": Held(LIVE, "uid=u", present=name),
         "s3": Held(),
     }
