@@ -45,6 +45,9 @@ CHROMIUM = "/usr/bin/chromium"
 STRIDES = [5, pytest.param(1, marks=pytest.mark.slow)]
 """Of places where something is cut or fails each fifth is tried every time, each one where there is time."""
 
+COSTLY = ("live", "cluster", "browser", "spark", "sql")
+"""What takes long to start: marks and fixtures of these names. A test that uses one bears its mark."""
+
 Process = subprocess.Popen[bytes]
 
 
@@ -56,13 +59,14 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the processes that `make test` starts, one runs all tests that share what takes long to start."""
+    """Marks each test by what it uses; of the processes that `make test` starts, one runs all that share what starts slowly."""
     for item in items:
-        needed = {mark.name for mark in item.iter_markers()}.union(getattr(item, "fixturenames", ()))
-        for costly in ("live", "cluster", "browser", "spark", "sql"):
-            if costly in needed:
-                item.add_marker(pytest.mark.xdist_group(costly))
-                break
+        used = {mark.name for mark in item.iter_markers()}.union(getattr(item, "fixturenames", ()))
+        costly = [name for name in COSTLY if name in used]
+        for name in costly:
+            item.add_marker(name)
+        if costly:
+            item.add_marker(pytest.mark.xdist_group(costly[0]))
 
 
 def need(what: str, present: object) -> None:

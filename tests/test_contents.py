@@ -220,8 +220,9 @@ def test_a_mark_of_conflict_does_not_tell_when_an_entry_was_made() -> None:
 def test_an_entry_whose_own_addition_made_the_conflict_is_on_its_way_where_that_is_not_covered() -> None:
     """Seen on 2.3.1: "1 entry is missing there", of an addition that the read-only server waited for."""
     name: dict[str, dict[str, str | None]] = {"uid": {"u": "5"}}
+    marked: dict[str, dict[str, str | None]] = {"nsds5replconflict": {"namingConflict (ADD) uid=u": "5"}}
     held = {
-        "s1": Held(LIVE, "uid=u", present=name | {"nsds5replconflict": {"namingConflict (ADD) uid=u": "5"}}),
+        "s1": Held(LIVE, "uid=u", present=name | marked),
         "s2": Held(LIVE, "uid=u", present=name),
         "s3": Held(),
     }
