@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tier_play import SOURCE, Fleet, Setting, play
 
 from workbench.model import Problem
 from workbench.rules.candidates import Call
 from workbench.rules.registration import register
-from workbench.rules.tier_play import SOURCE, Fleet, Setting, play
 from workbench.rules.tiers import tree
 from workbench.systems.comdb2.rules import V2023, V2026, VERSIONS
 

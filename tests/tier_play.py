@@ -176,7 +176,7 @@ class Fleet:
         self.checks_files = rules.checks_files and setting.first_file
         self.evenest = rules.evenest_first or self.checks_files
         self.size = setting.sources + setting.nodes
-        self.random = random.Random(setting.seed)  # noqa: S311 (a game, and it has to be the same game each time)
+        self.random = random.Random(setting.seed)
         self.source: list[int | None] = [None] * self.size
         self.children: list[set[int]] = [set() for _ in range(self.size)]
         self.state: list[str | None] = ["Active"] * setting.sources + [None] * setting.nodes
