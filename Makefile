@@ -54,7 +54,7 @@ demo: $(READY)
 	$(BIN)/workbench demo
 
 # Three processes, also on two cores: one of them waits for Directory Servers nearly all the time. Four are slower.
-PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --durations 30
 
 test: $(READY)
 	$(PYTEST) -m "not slow"
