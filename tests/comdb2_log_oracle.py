@@ -220,7 +220,7 @@ def _root(made: Fleet) -> Node:
 
 
 def _where_it_goes_on(made: Fleet, node: Node, source: Node, last: Place) -> Place:
-    """Behind which place a node gets records: behind its end, or behind the newest commit that both have where it is cut back."""
+    """Behind which place a node gets records: behind its end, or behind where it is cut back to: the newest common commit."""
     mine, theirs = node.shown, source.shown
     both = sorted(mine.keys() & theirs.keys())
     if not both or not source.dumps:
@@ -236,6 +236,9 @@ def _where_it_goes_on(made: Fleet, node: Node, source: Node, last: Place) -> Pla
     other = [at for at in here if at not in theirs or not _alike(mine[at], theirs[at])]
     if other and match is not None and min(other) > match:
         return match
+    if other and match is None:  # an older commit that both have is not among what was collected
+        file, place = min(other)
+        return file, place - 1
     return last
 
 

@@ -229,17 +229,17 @@ class NodeLogs:
 
     def unjoined(self, name: str) -> tuple[Place, Place, int] | None:
         """Of a log that has no commit in common with its source's, as far as both were collected: the last record that both have
-        alike, or else the first of both, the first one of the source that it does not have, and how many these are.
+        alike, or else the first of both, the first one of the source behind the place where they part, and how many these are.
+
+        What only the source shows before that place may be a hole of the dump alone.
         """
-        both, span = self.beside_source(name), self.span(name)
-        if both is None or span is None or both.match is not None or not self.other_history(name):
+        both, span, other = self.beside_source(name), self.span(name), self.other_history(name)
+        if both is None or span is None or both.match is not None or not other:
             return None
-        lists = (both.differing, both.only_reference, both.behind)
-        return (
-            both.last_same or span[0],
-            min(one.first[0] for one in lists if one.first),
-            sum(one.count for one in lists),
-        )
+        rest = [place for place in both.only_reference.first if place >= min(other)]
+        firsts = [*both.differing.first[:1], *rest[:1], *both.behind.first[:1]]
+        count = both.differing.count + len(rest) + both.behind.count
+        return (both.last_same or span[0], min(firsts), count) if firsts else None
 
     def own_records(self, name: str) -> tuple[int, Place] | None:
         """How many records of another content, or at other places, than its source's a log has, and the first; None: it has none.
