@@ -254,7 +254,7 @@ class System:
     streaming     its servers replicate a stream of transactions: each keeps a log of those that it has done
     settling      order key of a transaction -> what to ask its source, to learn what became of it; None: not known
     walks         gives worked examples of small fleets of it, by name (`workbench.rules.entries.Example`)
-    detectors     gives what looks for findings of its own: stage -> detectors, each (situation) -> findings
+    detectors     gives what looks for findings of its own: stage -> detectors, each (context) -> findings
     codes         the codes of the findings that only this system has
     clock_levels  seconds that a position may lie ahead of the clock -> severity from there on, the gravest first
     replaced      codes of messages which say that a server's data became that of another time or server
@@ -273,12 +273,12 @@ class System:
     milestones    codes of messages that a line of time shows -> what happened, in a few words
     link_failures gives what finds links that are switched on and do not run: (case, topology) -> by supplier, suffix and name
                   `workbench.rules.link_failures.LinkFailure`; None: no evidence of it is known
-    kept_behind   gives what says, in a clause, whether the log of a supplier keeps what waits behind a link: (situation, link,
+    kept_behind   gives what says, in a clause, whether the log of a supplier keeps what waits behind a link: (context, link,
                   consumer, first waiting change by origin); None: nothing tells how long logs keep changes
-    without_data  gives what tells who has no data: (situation) -> server and suffix -> is it empty? None: nothing tells that
-    unrecorded    gives what tells who took changes that no log recorded: (situation) -> server and suffix -> what happened, in a
+    without_data  gives what tells who has no data: (context) -> server and suffix -> is it empty? None: nothing tells that
+    unrecorded    gives what tells who took changes that no log recorded: (context) -> server and suffix -> what happened, in a
                   clause; None: nothing tells that
-    filled_again  gives what tells whom a server fills as it starts: (situation) -> supplier and suffix -> the servers that have
+    filled_again  gives what tells whom a server fills as it starts: (context) -> supplier and suffix -> the servers that have
                   changes alone, each with the code of the finding that says how to save them; None: no server does that
     supplier_again  gives the command, in a clause, that makes a server a supplier again: (server, suffix, origin); None: roles
                   do not change

@@ -50,7 +50,7 @@ class DetectorContext:
     _once: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, compute: Callable[[DetectorContext], T]) -> T:
-        """What a function gives for this situation, computed once: several detectors ask for it."""
+        """What a function gives for this context, computed once: several detectors ask for it."""
         if compute not in self._once:
             self._once[compute] = compute(self)
         found: T = self._once[compute]

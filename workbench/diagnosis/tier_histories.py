@@ -23,7 +23,7 @@ class Apart:
     elected      whose log is that of the cluster; None: nothing tells
     leads        that is so because its cluster says that it is the master; else because its generation is the highest
     first        the first place at which two of them are known to differ
-    count        at how many places the first two histories do
+    count        at how many places these two do
     match        the newest commit that these two have alike
     """
 
@@ -53,6 +53,13 @@ def forked(both: Compared) -> bool:
     return all(beyond)
 
 
+def parted_from(both: Compared) -> Place:
+    """The first place at which two logs are two histories: what one of them lacks before that may be a hole of its dump."""
+    alone = (place for one in (both.only_copy, both.only_reference) for place in one.first)
+    beyond = [place for place in alone if both.parts is not None and place >= both.parts]
+    return min([*both.differing.first[:1], *beyond])
+
+
 def pairs_of(roots: Sequence[str], followers: Collection[str]) -> list[Pair]:
     """Each two nodes of a cluster, and each of them with every log below it."""
     return [*permutations(roots, 2), *((root, name) for root in roots for name in followers if name not in roots)]
@@ -71,19 +78,20 @@ def apart(looked: Looked, roots: Sequence[str], generations: Mapping[str, int], 
     highest = [at for at, one in enumerate(newest) if one is not None and one == max(filter(None, newest), default=0)]
     elected, leads = None, False
     if len(highest) == 1 and None not in newest:
-        elected = histories[highest[0]][0]
+        elected = max(histories[highest[0]], key=lambda name: generations.get(name, -1))
     elif len(leading) == 1 and leading[0] in roots and (None in newest or len(highest) == len(newest)):
         elected, leads = leading[0], True
     if elected is not None:
         histories.sort(key=lambda one: elected not in one)
-    both = looked.pairs[histories[0][0], histories[1][0]]
-    places = [one.first[0] for one in (both.differing, both.only_copy, both.only_reference) if one.first]
+    first, *others = histories
+    across = (looked.pairs[one, other] for one in first for history in others for other in history)
+    both = next(pair for pair in across if forked(pair))
     return Apart(
         tuple(tuple(one) for one in histories),
         generations,
         elected,
         leads,
-        min(places),
+        parted_from(both),
         both.differing.count or both.only_copy.count,
         both.match,
     )

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -109,11 +110,14 @@ class NodeLogs:
     def _look(self, spark: SparkSession | None) -> _Told:
         references = {name: self._most_read(name) for name in sorted(self.parts)}
         siblings = tuple(self._siblings(references))
-        pairs = [*_beside_references(references), *siblings]
+        clusters = {tuple(self._read_first(roots)) for roots in self._sources.values()}
+        within = [pair for roots in sorted(clusters) for pair in combinations(roots, 2)]
+        pairs = [*dict.fromkeys([*_beside_references(references), *siblings, *within])]
         looked = looked_at(self.parts, pairs, self._sizes, spark, self._form, self._limit)
         holders = self._holders(looked, references)
-        clusters = {tuple(self._read_first(roots)) for roots in self._sources.values()}
-        split = sorted(roots for roots in clusters if any(forked(looked.pairs[roots[0], other]) for other in roots[1:]))
+        split = sorted(
+            roots for roots in clusters if any(forked(looked.pairs[pair]) for pair in combinations(roots, 2))
+        )
         if not split and not holders:
             return _Told(looked, references, siblings)
         more = [

@@ -87,7 +87,7 @@ def _standstill(tiers: Tiers, name: str, said: Mapping[str, Line], before: Tiere
 
 
 def _unmoved(tiers: Tiers, name: str, before: TieredSnapshot) -> Standstill | None:
-    """A node that was behind then already, is at the same place now, and whose supplier had more for it all the time."""
+    """A node that was behind then already, is at the same place now, and whose supplier had more for it in both snapshots."""
     last, place, now = tiers.last(name), tiers.place(name), tiers.seen.now
     if last is None or place is None or before.now is None or now is None or before.last(name) != last:
         return None
@@ -102,7 +102,7 @@ def _unmoved(tiers: Tiers, name: str, before: TieredSnapshot) -> Standstill | No
         return None
     minutes = between.total_seconds() / 60
     says = f"it is where it was {minutes:,.0f} min before, in snapshot {before.label}, and {ahead[0]}, from which it pulls, "
-    says += "had more for it all the time"
+    says += "had more for it in both snapshots"
     sure = wait is not None or bool(tiers.seen.settings.get(name, {}).get("line"))
     says += "" if sure else ", unless it waits on purpose (a delay stands in its configuration file alone)"
     evidence: Evidence = {"node": name, "snapshot": before.label, "seconds_between": between.total_seconds()}

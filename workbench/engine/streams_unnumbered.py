@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import pyarrow.compute as pc
@@ -44,7 +44,7 @@ class ContentsOfTwo:
         return self.counts[LEFT_OUT] + self.counts[NOT_COMPARED]
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def rows_of_text(text: str) -> Mapping[str, Mapping[str, int]]:
     """The rows of a transaction by table and operation."""
     found: dict[str, dict[str, int]] = json.loads(text)

@@ -1,7 +1,8 @@
 """Checks of cases by the notebook `50_checks`: is a case as it should be, and is anything worse than it was?
 
 What a case is held against here is a diagnosis that lies in it (`CASE/baseline.json`, as `diagnose --json` writes one). The
-baseline of `workbench check` is another: it lies beside a parameters file and holds the facts of its runs (`runs/checking.py`).
+baseline of `workbench check` is another: it lies beside a parameters file and holds the facts of its runs
+(`runs/regression_check.py`).
 
 A check that could not look is no pass: what cannot be opened has failed, what the evidence cannot tell is inconclusive, also
 if it could not when the baseline was made.

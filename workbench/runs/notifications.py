@@ -10,7 +10,8 @@
       mail_password_file: /etc/workbench/mail
 
 A way that cannot be used does not silence the other, and who is told by that learns of it. Told is what became better or worse,
-once, by each way; a check that finds what people know is silent (`news.py`). What could not be told is told the next time.
+once, by each way; a check that finds what people know is silent (`notification_state.py`). What could not be told is told
+the next time.
 """
 
 from __future__ import annotations

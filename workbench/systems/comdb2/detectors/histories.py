@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.tier_histories import forked
+from workbench.diagnosis.tier_histories import forked, parted_from
 from workbench.model import Finding, step
 from workbench.systems.comdb2.detectors.shown import place_text, some, tiers_of
 
@@ -37,23 +37,23 @@ def parted_siblings(context: DetectorContext) -> Iterator[Finding]:
         both, source = tiers.logs.looked.pairs[first, other], tiers.source_of(first) or ""
         if not forked(both):
             continue
-        places = sorted([*both.differing.first, *both.only_copy.first, *both.only_reference.first])
+        place = parted_from(both)
         many = both.differing.count or both.only_copy.count
         roots = tiers.roots(source)
         yield Finding(
             "LOG_DIVERGED",
             "error",
             f"{first} and {other}, which follow {source}, hold other records than each other at {many:,} "
-            f"place{'s' if many > 1 else ''}, from {place_text(places[0])} on"
+            f"place{'s' if many > 1 else ''}, from {place_text(place)} on"
             + (f"; the last commit that both have is {place_text(both.match)}" if both.match else "")
             + f": at least one of them has parted from {source}, and without a log of that nothing tells which",
             server=other,
             origin=source,
-            items=(place_text(places[0]) or "",),
-            evidence=({"node": first, "at": place_text(places[0])}, {"node": other, "at": place_text(places[0])}),
+            items=(place_text(place) or "",),
+            evidence=({"node": first, "at": place_text(place)}, {"node": other, "at": place_text(place)}),
             fix=(
                 step(
-                    f"collect the log of {some(roots) if roots else source}, from {place_text(both.match or places[0])} on, and "
+                    f"collect the log of {some(roots) if roots else source}, from {place_text(both.match or place)} on, and "
                     "diagnose anew",
                     "only the log of the source shows which of them has other records",
                     f"until then copy neither {first} nor {other} over another node",
@@ -93,8 +93,10 @@ def _left_behind(tiers: Tiers, source: str, one: Apart, name: str) -> Finding:
     if one.leads:
         why = f"by its cluster {one.elected} is the master"
     else:
+        alike = next(history for history in one.histories if name in history)
+        shown = name if name in one.generations else max(alike, key=lambda node: one.generations.get(node, -1))
         why = (
-            f"the newest commit of {name} is of generation {one.generations[name]}, that of {one.elected} of "
+            f"the newest commit of {shown} is of generation {one.generations[shown]}, that of {one.elected} of "
             f"{one.generations[one.elected]}: the higher one was elected"
         )
     return Finding(

@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 
 def tiers_of(context: DetectorContext) -> Tiers:
-    """The trees of the situation."""
+    """The trees of a case."""
     assert context.verdicts.tiers is not None
     return context.verdicts.tiers
 

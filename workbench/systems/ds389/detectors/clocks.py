@@ -185,14 +185,14 @@ def right_when_read(context: DetectorContext, reading: Reading) -> bool:
     """
     began, ended = reading.began - _CLOSE, reading.ended + _CLOSE
     columns, where = ["file", "offset", "at"], pc.field("at") >= pa.scalar(began)
-    lines: dict[str, list[tuple[int, bool]]] = {}
+    near, last = set[str](), dict[str, tuple[int, bool]]()
     for batch in context.rows("messages", columns, where, snapshot=context.topology.snapshot, server=reading.server):
         for row in batch.to_pylist():
             if row["at"] <= ended or row["at"] - ended >= _LEAST:
-                lines.setdefault(row["file"], []).append((row["offset"], row["at"] <= ended))
-    near = [file for file, some in lines.items() if any(right for _, right in some)]
-    both = [file for file in near if not all(right for _, right in lines[file])]
-    return bool(near) and all(max(lines[file])[1] for file in both)
+                right = row["at"] <= ended
+                near |= {row["file"]} if right else set()
+                last[row["file"]] = max((row["offset"], right), last.get(row["file"], (-1, False)))
+    return bool(near) and all(last[file][1] for file in near)
 
 
 def _stopped(context: DetectorContext, server: str) -> tuple[datetime, int] | None:

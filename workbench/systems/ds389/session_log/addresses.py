@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def addresses_of(context: DetectorContext) -> Addresses:
-    """Those of a situation: to be asked for by `context.once`."""
+    """Those of a case: to be asked for by `context.once`."""
     return Addresses(context.case, context.topology)
 
 

@@ -1,0 +1,46 @@
+"""Nodes of one source whose logs differ: which history stands for the cluster, and where two of them part."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workbench.diagnosis.tier_histories import apart, parted_from
+from workbench.rules.physical_log import Place
+
+
+def listed(*places: Place) -> Any:
+    return SimpleNamespace(first=list(places), count=len(places))
+
+
+def compared(differing: tuple[Place, ...] = (), here: tuple[Place, ...] = (), parts: Place | None = None) -> Any:
+    """Two logs; `here`: places that one of them alone has, on each side."""
+    return SimpleNamespace(
+        differing=listed(*differing), only_copy=listed(*here), only_reference=listed(*here), parts=parts, match=(8, 0)
+    )
+
+
+def looked(*forks: str) -> Any:
+    """What was seen of four logs: pairs such as `BC` differ at {9:10}, all others are alike as far as they go."""
+    pairs = {pair: compared() for pair in permutations("ABCD", 2)}
+    for fork in forks:
+        pairs[fork[0], fork[1]] = pairs[fork[1], fork[0]] = compared(((9, 10),))
+    return SimpleNamespace(pairs=pairs)
+
+
+@pytest.mark.parametrize("generations", [{}, {"B": 1, "C": 2, "D": 1}, {"B": 3, "C": 2, "D": 2}])
+def test_histories_are_told_apart_where_the_largest_log_ends_early(generations: dict[str, int]) -> None:
+    """A ends before C and D part from B; D differs from A as well."""
+    found = apart(looked("BC", "BD", "CD", "AD"), "ABCD", generations, [])
+    assert sorted(map(sorted, found.histories)) == [["A", "B"], ["C"], ["D"]]
+    assert (found.first, found.count) == ((9, 10), 1)
+    highest = max(generations, key=lambda name: generations[name], default=None)
+    assert found.elected == highest and (highest is None or highest in found.histories[0])
+
+
+def test_a_hole_before_the_fork_is_not_where_they_part() -> None:
+    assert parted_from(compared((), ((8, 100), (9, 200)), (9, 200))) == (9, 200)
+    assert parted_from(compared(((9, 300),), ((8, 100),), (9, 300))) == (9, 300)
