@@ -383,7 +383,9 @@ def ahead_of_source(context: DetectorContext) -> Iterator[Finding]:
         yield Finding(
             "LOG_DIVERGED",
             "warning",
-            f"{says}: the source has cut its log off" + ("" if before else ", or was put back to an older state"),
+            f"{says}: the source has cut its log off"
+            + ("" if before else ", or was put back to an older state")
+            + (f", or {name} follows another source" if beyond else ""),
             server=name,
             origin=source,
             items=(lsn_text(last),),

@@ -233,7 +233,7 @@ def too_deep(context: DetectorContext) -> Iterator[Finding]:
                     step(
                         f"let {moved} register anew ({FORCE}) when nodes nearer to the source have room",
                         "what delays or stops a node delays and stops all below it",
-                        f"not before it has done what LOG_GAP says of {moved}" if tiers.gap(moved) else None,
+                        "not before the gap in its log is mended (LOG_GAP)" if tiers.gap(moved) else None,
                     ),
                 ),
             )
