@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from workbench.case.case import Case
 from workbench.diagnosis.stream_queues import (
-    QUEUED,
     Key,
     Piece,
     Queue,
@@ -21,7 +20,7 @@ from workbench.diagnosis.stream_queues import (
     together,
 )
 from workbench.engine.streams import StreamLog
-from workbench.rules.segments import EVENT, ROLLED_BACK, TAIL
+from workbench.rules.segments import EVENT, QUEUED, ROLLED_BACK, TAIL
 from workbench.systems import format_with
 from workbench.topology.topology import Topology
 

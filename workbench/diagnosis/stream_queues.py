@@ -27,9 +27,6 @@ Row = Mapping[str, Any]
 Key = tuple[str, str]
 """Origin and position."""
 
-QUEUED = "queue"
-"""The part of a replica that a row of its queue tells of."""
-
 WHOLE = frozenset({COMMITTED, ROLLED_BACK, EVENT})
 _COLUMNS = ["origin", "position", "outcome", "missing", "commit", "offset"]
 _CONTENT = ["content", "ended", "rows", "ddl", "messages", "bytes"]

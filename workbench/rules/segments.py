@@ -14,6 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+QUEUED = "queue"
+"""The part of a replica that a row of its queue tells of: which master it waits for."""
+
 COMMITTED, ROLLED_BACK, UNFINISHED, ABORTED, INCOMPLETE, CORRUPT, CONFLICT, REPEATED, EVENT, UNKNOWN = OUTCOMES = (
     *("committed", "rolled_back", "unfinished", "aborted", "incomplete", "corrupt", "conflict", "repeated", "event"),
     "unknown",

@@ -172,11 +172,7 @@ class WriteAgain:
         lots = sorted(lack.lot for lack in need.lacks)
         wanted = [view.model.lots[number] for number in lots]
         known = {lot.last for lot in wanted} <= {position for position, _ in asked}
-        rows = [
-            row
-            for position, row in asked
-            if any(lot.origin == system.origin_of(position) and lot.first <= position <= lot.last for lot in wanted)
-        ]
+        rows = [row for position, row in asked if any(_is_within(lot, position, system.origin_of) for lot in wanted)]
         if not known or not 0 < len(rows) <= BY_HAND or any(row["attribute"] in BY_SERVER for row in rows):
             return
         assert isinstance(view.model, PullModel)

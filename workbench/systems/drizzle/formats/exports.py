@@ -22,13 +22,11 @@ from google.protobuf import text_format
 
 from workbench import tables
 from workbench.model import LINES, WHOLE, Format, Parsed, Piece, Reject
+from workbench.rules.segments import QUEUED
 from workbench.systems.drizzle.formats.messages_pb2 import Transaction
 from workbench.systems.drizzle.formats.segments import Messages
 
 Row = dict[str, str | int | None]
-
-QUEUED = "queue"
-"""The part of a replica that a row of its queue tells of: which master it waits for."""
 
 _LONGEST_TEXT = 256 << 20
 _NUMBER = re.compile(r"[0-9]{1,20}", re.ASCII)
