@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from certificate_samples import Signed, block, certificate, kept_file, pem
 from detector_samples import findings, of, stamp
-from link_samples import FINE, NO_CONNECTION, REFUSED_LOGIN, Files, mesh, not_connected
+from link_samples import FINE, NO_CONNECTION, REFUSED_LOGIN, Files, bind_failed, mesh, not_connected
 from mesh_samples import case_of
 from test_report import shown_in
 
@@ -256,6 +256,7 @@ def test_what_certutil_lists_is_kept_the_own_one_first(tmp_path: Path, monkeypat
     ("script", "says"),
     [
         ("exit 3", "certutil ended with 3"),
+        ("echo 'SEC_ERROR_OLD:\n old database.' >&2; exit 3", "certutil ended with 3, SEC_ERROR_OLD: old database."),
         ("sleep 60; sleep 60", "did not end within"),
         ("yes", "printed more than 4 MiB"),
     ],
@@ -365,6 +366,37 @@ def test_each_cause_is_said_and_all_of_them(tmp_path: Path) -> None:
         for one in says:
             assert one in found["summary"], found["summary"]
         assert len(found["fix"]) == len(says) + 1
+
+
+@pytest.mark.parametrize("words, short, do", [
+    ("certificate has expired", "certificate expired", "see which has expired, the certificate of s2"),
+    ("certificate is not yet valid", "certificate not yet valid", "compare the clocks of s1 and s2"),
+    ("self-signed certificate in certificate chain", "certificate not trusted", "see who signed the certificate of s2"),
+    ("Hostname mismatch", "certificate of another host", "give s2 a certificate that is for the host"),
+    ("certificate revoked", "TLS fails", "compare the certificate of s2"),
+])  # fmt: skip
+def test_the_log_alone_tells_why_a_certificate_was_rejected(words: str, short: str, do: str, tmp_path: Path) -> None:
+    files = encrypted()
+    files["s1.errors.log"] += rejected(words)
+    found = diagnose(case_of(tmp_path, files))
+    (one,) = of("LINK_FAILING", found["findings"])
+    assert f"errors log says why: certificate verify failed, {words.lower()}" in one["summary"]
+    assert f"({short})" in headline(found) and one["fix"][0]["repair"].startswith(do)
+
+
+def rejected(words: str) -> str:
+    """The line of 3.1.2 about a certificate that its library did not accept."""
+    error = f"error:0A000086:SSL routines::certificate verify failed ({words})"
+    return bind_failed(9, "-1 (Can't contact LDAP server)", error)
+
+
+def test_what_the_certificates_show_comes_before_what_the_log_says(tmp_path: Path) -> None:
+    old = certificate("s2", CA, since=EARLIER, until=NOW - DAY, hosts=[HOST])
+    files = encrypted()
+    files["s1.errors.log"] += rejected("certificate has expired")
+    files["s2.certificates.pem"] = kept_file([("Server-Cert", "u,u,u", old)], "Server-Cert")
+    found = diagnose(case_of(tmp_path, files))
+    assert "(TLS fails, the certificate of s2 expired at 2024-03-23 10:27 UTC)" in headline(found)
 
 
 def test_certificates_without_a_fault_add_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.behind_links import suppliers_first
@@ -19,6 +20,7 @@ from workbench.diagnosis.tier_waiting import waiting_step
 from workbench.diagnosis.without_record import without_record
 from workbench.model import counted, listed, step
 from workbench.rules.entries import OTHER_VERSION, TURNED_DOWN
+from workbench.rules.link_failures import CLOCK_REFUSED
 from workbench.rules.send_session import ANCHOR_NOT_FOUND
 
 if TYPE_CHECKING:
@@ -152,6 +154,23 @@ def _logs_begun_anew(context: DetectorContext, row: Row, failing: Sequence[str])
     return listed(suppliers, "and") if suppliers else ""
 
 
+def _clock_of(context: DetectorContext, row: Row) -> str:
+    """The server by whose clock the last of these changes lies so far ahead that its links are refused for that; empty: none."""
+    system = context.topology.system
+    made, read = system.moment(system.typed(row["last"]) or ""), context.topology.readings
+    maker = next(
+        (one.server for one in context.topology.replicas if (one.suffix, one.origin) == (row["suffix"], row["origin"])),
+        "",
+    )
+    refused = any(
+        link.failure and link.failure.reason == CLOCK_REFUSED and maker in (link.supplier, link.consumer)
+        for link in context.topology.links
+    )
+    furthest = timedelta(seconds=system.clock_levels[0][0]) if system.clock_levels else timedelta.max
+    ahead = made and read and made - max(one.ended for one in read) > furthest
+    return maker if ahead and refused and maker != row["server"] else ""
+
+
 def _turned_down(pair: Row) -> bool:
     return any(reason["rule"] == TURNED_DOWN for reason in pair.get("reasons", ()))
 
@@ -170,6 +189,12 @@ def _way(context: DetectorContext, row: Row, failing: Sequence[str], arrives: st
             f"do {what}",
             f"a session of {names} finds no record to begin at, and no other link "
             f"{'that was collected ' if context.not_collected(suffix) else ''}leads to {server}",
+        )
+    if ahead := _clock_of(context, row):
+        return step(
+            f"do what CLOCK_AHEAD says of {ahead}, and save first what of them is still wanted",
+            "the sessions that would bring them are refused because of their time, and that repair throws away what no other "
+            "server accepted",
         )
     if maker := row.get("lost_by"):
         this, it = ("this change", "it") if row["count"] == 1 else ("these changes", "them")

@@ -241,6 +241,7 @@ def _finding(context: DetectorContext, one: Skew, dragged: list[Skew]) -> Findin
             f"once the clock is right, {server} will refuse {every} until {opens:%Y-%m-%d %H:%M} UTC, when its CSNs lie no "
             "more than a day ahead"
         )
+    way_out = (_way_out(context, one),) if beyond else ()
     evidence = [*one.evidence, *one.refusing]
     if one.back:
         evidence.append({"file": one.back[0], "at": one.back[1].isoformat(), "set_back_to": one.back[2].isoformat()})
@@ -253,7 +254,7 @@ def _finding(context: DetectorContext, one: Skew, dragged: list[Skew]) -> Findin
         server=server,
         evidence=first_few(evidence),
         root=f"the clock of {server} {'is' if one.clock else 'was'} {much} ahead" if grade == "error" else "",
-        fix=(_CLOCK if one.clock else _RIGHT, *((_way_out(context, one),) if beyond else ())),
+        fix=(_CLOCK, *way_out) if one.clock else (*way_out, _RIGHT),
     )
 
 
@@ -288,7 +289,11 @@ def _way_out(context: DetectorContext, one: Skew) -> dict[str, str | None]:
         "agreement that gave up",
         "an initialisation alone is refused as well: the state of the CSN generator is in the replica's own entry",
         f"it throws away the changes that {server} made and no other server accepted"
-        + (" (they are listed as pending on the others)" if stranded else "")
+        + (
+            " (they are listed as pending on the others): write once more what of them is still wanted"
+            if stranded
+            else ""
+        )
         + "; nsslapd-ignore-time-skew on every server is the other way, and moves the CSNs of all servers ahead for good",
     )
 

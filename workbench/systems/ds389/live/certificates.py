@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,6 +30,8 @@ _SECONDS = 30
 """For all calls of `certutil` together: with the authorities that an operating system brings they are 150."""
 _LONGEST = 4 << 20
 """Bytes that one call may print."""
+_SAID = 300
+"""Bytes of what `certutil` says of a failure that are shown."""
 _MOST = 400
 """Certificates of a server; a file of more says so."""
 _LISTED = re.compile(r"(\S.*?)\s+([pPcCTugw]*,[pPcCTugw]*,[pPcCTugw]*)\s*")
@@ -102,36 +105,45 @@ def _asked(instance: Instance, folder: Path, until: float, *words: str) -> str:
     if not program:
         raise Problem("there is no certutil", "", "install it (libnss3-tools, nss-tools)")
     ended_for: list[str] = []
-    try:
-        process = subprocess.Popen(
-            [program, *words[:1], "-d", str(folder), *words[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            # Whom it runs as may not be whom our own environment is for.
-            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
-            cwd="/",
-            start_new_session=True,  # without a terminal it can ask nobody for a password
-            **_owner(folder),
-        )
-    except OSError as error:
-        raise Problem(f"certutil cannot be run: {error.strerror}", program, "run it by hand") from None
+    with tempfile.TemporaryFile() as said:  # a file: nobody has to read it while the output is read
+        try:
+            process = subprocess.Popen(
+                [program, *words[:1], "-d", str(folder), *words[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                # Whom it runs as may not be whom our own environment is for.
+                env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+                cwd="/",
+                start_new_session=True,  # without a terminal it can ask nobody for a password
+                **_owner(folder),
+            )
+        except OSError as error:
+            raise Problem(f"certutil cannot be run: {error.strerror}", program, "run it by hand") from None
 
-    def end(why: str) -> None:
-        ended_for.append(why)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        def end(why: str) -> None:
+            ended_for.append(why)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
-    clock = Timer(max(until - time.monotonic(), 0.1), end, [f"did not end within {_SECONDS} s"])
-    clock.start()
-    with process:
-        assert process.stdout, "it is a pipe"
-        data = process.stdout.read(_LONGEST + 1)
-        if len(data) > _LONGEST:
-            end(f"printed more than {_LONGEST >> 20} MiB")
-        code = process.wait()
-    clock.cancel()
+        clock = Timer(max(until - time.monotonic(), 0.1), end, [f"did not end within {_SECONDS} s"])
+        clock.start()
+        with process:
+            assert process.stdout, "it is a pipe"
+            data = process.stdout.read(_LONGEST + 1)
+            if len(data) > _LONGEST:
+                end(f"printed more than {_LONGEST >> 20} MiB")
+            code = process.wait()
+        clock.cancel()
+        said.seek(0)
+        reason = " ".join(said.read(_SAID).decode("utf-8", "replace").split())
     if ended_for or code:
-        do = "start as root, or as the user of the server"
-        raise Problem(f"certutil {ended_for[0] if ended_for else f'ended with {code}'}", str(folder), do)
+        root = os.geteuid() == 0
+        do = (
+            "run it by hand: `certutil -L -d` with this folder"
+            if root
+            else "start as root, or as the user of the server"
+        )
+        why = ended_for[0] if ended_for else f"ended with {code}{f', {printable(reason)}' if reason else ''}"
+        raise Problem(f"certutil {why}", str(folder), do)
     return data.decode("utf-8", "replace")

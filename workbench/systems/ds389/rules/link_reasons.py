@@ -76,6 +76,30 @@ left of a connect that did not wait (115: one that runs out of time has 110).
 LOCKED, INACTIVE, TOO_WEAK = "the account is locked", "the account is inactive", "connection too weak"
 """In a few words: what a consumer says of a login that it knows, or of the connection on which it comes."""
 
+TLS_FAILS = "TLS fails"
+"""In a few words: no encrypted connection comes about, and nothing tells why."""
+
+EXPIRED, NOT_YET_VALID, NOT_TRUSTED, OTHER_HOST = (
+    *("certificate expired", "certificate not yet valid", "certificate not trusted", "certificate of another host"),
+)
+"""In a few words: why the supplier does not accept the certificate that its consumer shows."""
+
+_VERIFIED = re.compile(r"certificate verify failed \(([a-z' -]{1,80})\)")
+_REJECTED: Mapping[str, str] = {
+    "certificate has expired": EXPIRED,
+    "certificate is not yet valid": NOT_YET_VALID,
+    "self-signed certificate": NOT_TRUSTED,
+    "self signed certificate": NOT_TRUSTED,
+    "self-signed certificate in certificate chain": NOT_TRUSTED,
+    "self signed certificate in certificate chain": NOT_TRUSTED,
+    "unable to get issuer certificate": NOT_TRUSTED,
+    "unable to get local issuer certificate": NOT_TRUSTED,
+    "unable to verify the first certificate": NOT_TRUSTED,
+    "hostname mismatch": OTHER_HOST,
+    "ip address mismatch": OTHER_HOST,
+}
+"""The words of OpenSSL as it rejects a certificate, in lower case -> why, in a few words."""
+
 _LOGIN = {
     49: "invalid credentials",
     48: "inappropriate authentication",
@@ -164,6 +188,20 @@ def as_said(cause: Cause, line: str, login: str) -> Cause:
     return cause
 
 
+def as_verified(cause: Cause, line: str) -> Cause:
+    """The cause of a failed encryption; with why the certificate was rejected, by a line of the supplier's log, in lower case.
+
+    >>> cause = Cause("tls", -1, "no encrypted connection to s2:636 comes about", "TLS fails")
+    >>> as_verified(cause, "ldap error -1 (error:0a000086:ssl routines::certificate verify failed (hostname mismatch))").short
+    'certificate of another host'
+    """
+    found = _VERIFIED.search(line)
+    if cause.reason != TLS or not found:
+        return cause
+    says = f"{cause.says}; the supplier's errors log says why: certificate verify failed, {found[1]}"
+    return replace(cause, says=says, short=_REJECTED.get(found[1], cause.short))
+
+
 def stopped_for(line: str) -> Cause:
     """Why an agreement has stopped until somebody acts, by the line of the errors log before it says so."""
     text = line.lower()
@@ -203,7 +241,7 @@ def _of_connection(code: int, transport: str | None) -> Cause:
     if code in (2, 52) and encrypted(transport):
         return Cause(TLS, code, f"the consumer does not offer StartTLS: {words}", NO_TLS)
     if code in (-11, 91) and encrypted(transport):
-        return Cause(TLS, code, f"the encrypted connection was not established: {words}", "TLS fails")
+        return Cause(TLS, code, f"the encrypted connection was not established: {words}", TLS_FAILS)
     if code == _LOCAL:
         return Cause(
             UNKNOWN, code, f"the supplier could not prepare the connection or its login: {words}", NOT_PREPARED

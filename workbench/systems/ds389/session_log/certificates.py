@@ -28,7 +28,7 @@ from workbench.systems.ds389.rules.certificates import (
     faults,
     in_use,
 )
-from workbench.systems.ds389.rules.link_reasons import PLAIN_PORT, encrypted
+from workbench.systems.ds389.rules.link_reasons import PLAIN_PORT, TLS_FAILS, encrypted
 from workbench.systems.ds389.session_log.lines import last_start
 from workbench.systems.ds389.session_log.link_fixes import Agreement, Fix, start_again
 
@@ -250,10 +250,11 @@ def _told(failure: LinkFailure, link: Link, found: Sequence[Found]) -> LinkFailu
     more = f", {len(found) - 1} more" if len(found) > 1 else ""
     mends = [one.mends(link) for one in found]
     again = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
+    fails = TLS_FAILS if failure.reason == TLS else failure.short
     return replace(
         failure,
         says="; ".join([failure.says, *(one.says() for one in found)]),
-        short=f"{failure.short}, {found[0].short()}{more}",
+        short=f"{fails}, {found[0].short()}{more}",
         evidence=(*failure.evidence, *(one.shows() for one in found)),
         fix=(*(one for at, one in enumerate(mends) if one not in mends[:at]), start_again(again)),
     )

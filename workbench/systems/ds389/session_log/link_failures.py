@@ -46,6 +46,7 @@ from workbench.systems.ds389.rules.link_reasons import (
     TOO_WEAK,
     Cause,
     as_said,
+    as_verified,
     cause_of,
     encrypted,
 )
@@ -246,6 +247,7 @@ def _told(
         elif serves := serves or answers_another(case, shown, link, one.last or one.row.get("started_at")):
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
+    cause = as_verified(cause, one.login_refused)
     if hangs and cause.short == CONSUMER_DOWN:
         cause = replace(cause, short="consumer gives no answer")
     cause = by_its_log(cause, link, logs, shown.links)
@@ -294,7 +296,8 @@ def _told(
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(serves),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was, unprepared=cause.short == NOT_PREPARED,
-        usual_login=usual_login, plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
+        usual_login=usual_login, rejected=cause.short,
+        plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
         refills=down and fills_anew(case, link, one.row, places, str(link.consumer or silent)),
         **of_consumer(shown, link, failing),
     )  # fmt: skip

@@ -28,6 +28,7 @@ from workbench.rules.link_failures import (
     WRONG_SUFFIX,
 )
 from workbench.systems.ds389.session_log.agreement_addresses import address_words, host_damaged, not_prepared
+from workbench.systems.ds389.session_log.certificate_fixes import certificate_fixes
 from workbench.systems.ds389.session_log.change_fixes import (
     make_room,
     run,
@@ -56,6 +57,7 @@ class Agreement:
     silent      it takes connections, and does not answer in time
     reads_only  the supplier is a read-only consumer: it keeps no changelog
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
+    rejected    why the link fails, in a few words: with TLS why the certificate of the consumer was rejected
     weak        the consumer demands stronger encryption than the connection has
     schema      the consumer refuses the schema that the supplier sends first
     guessed     it refused the password before it locked the login
@@ -119,6 +121,7 @@ class Agreement:
     refills: bool = False
     unprepared: bool = False
     usual_login: str = ""
+    rejected: str = ""
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -343,21 +346,7 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
             ),
             start_again(link),
         )
-    return (
-        step(
-            f"compare the certificate of {link.consumer}, {run(link.consumer, 'security', 'certificate', 'list')}, with the "
-            f"authorities that {link.supplier} trusts, {run(link.supplier, 'security', 'ca-certificate', 'list')}",
-            "the supplier must trust the issuer, the certificate must be valid today, and its name must be the host in the "
-            "agreement",
-        ),
-        step(
-            "where the authority is missing, "
-            + run(link.supplier, "security", "ca-certificate", "add", "--file", "CA.pem", "--name", "NAME")
-            + f", then restart {link.supplier}",
-            "a server reads the authorities that it trusts at its start",
-            "do not switch the check of certificates off: whoever answers at that address would be sent all changes",
-        ),
-    )
+    return (*certificate_fixes(link.rejected, link.supplier, link.consumer), start_again(link))
 
 
 def _address(link: Agreement) -> tuple[Fix, ...]:

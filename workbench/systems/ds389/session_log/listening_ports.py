@@ -20,6 +20,7 @@ from workbench.systems.ds389.rules.link_reasons import (
     NOT_CONNECTED,
     NOTHING_LISTENS,
     PLAIN_PORT,
+    TLS_FAILS,
     Cause,
     encrypted,
 )
@@ -107,10 +108,10 @@ def why_not_reached(
         return Cause(UNREACHABLE, code, says, way)
     if encrypted(row.get("transport")) and network in CONNECTED:
         says = f"{address} accepts connections, and no encrypted connection comes about: {in_words(code)}"
-        return Cause(TLS, code, says, "TLS fails")
+        return Cause(TLS, code, says, TLS_FAILS)
     if encrypted(row.get("transport")) and link.consumer and network is None:
         runs = f"{link.consumer} runs" if live else f"the files of {link.consumer} were collected"
         says = f"no encrypted connection to {address} comes about, and {runs}: {in_words(code)}"
-        return Cause(TLS, code, says, "TLS fails")
+        return Cause(TLS, code, says, TLS_FAILS)
     says = f"no connection to {address}{f' (network error {network})' if network else ''}: {in_words(code)}"
     return Cause(UNREACHABLE, code, says, "no connection")
