@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from detector_samples import iso, listening, of, status, with_status
 from entry_samples import answered
+from link_samples import REFUSED_LOGIN
 from mesh_samples import agreement, case_of, claims, csn, elements, pair_of_servers
 
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.diagnosis.incident import Incident
+from workbench.intake.readings import NO_SUFFIX
 from workbench.repair.case_plan import plan_for
 from workbench.report.report_pipeline import whole_report
 from workbench.safety import to_yaml
@@ -97,6 +99,19 @@ def test_a_server_that_answered_nothing_in_time_is_not_called_down(hangs: bool, 
     (fails,) = of("LINK_FAILING", found["findings"])
     repair = fails["fix"][0]["repair"]
     assert ("restart" in repair, repair.startswith("start s2")) == (hangs, not hangs)
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_consumer_that_shows_no_replicated_suffix_may_have_been_set_up_anew(bare: bool, tmp_path: Path) -> None:
+    why = f"{NO_SUFFIX} (ldap://s2). check what reader may read" if bare else "bind refused"
+    files = {name: text for name, text in pair_of_servers().items() if not name.startswith("s2")}
+    refused = with_status(agreement("to-s2", 38902), f"nsds5replicaLastUpdateStatus: {REFUSED_LOGIN}\n")
+    files |= {"s1.agreements.ldif": refused, "s2.DOWN": why} | listening("s2")
+    found = diagnose(case_of(tmp_path, _with_note(files, "s2", "down", why)))
+    (fails,) = of("LINK_FAILING", found["findings"])
+    assert ("s2 answered when servers were collected, and showed no replicated suffix" in fails["summary"]) is bare
+    assert ("(invalid credentials, and it shows no replicated suffix)" in headline(found)) is bare
+    assert fails["fix"][0]["repair"].startswith("see on s2 whether" if bare else "see that s2 has an entry")
 
 
 def test_what_only_a_server_that_may_hang_would_send_is_not_on_its_way(tmp_path: Path) -> None:

@@ -270,9 +270,12 @@ _IN_FIRST_LINE = frozenset(
 """Codes of what the counts of the first line tell."""
 
 
+_OF_ENTRIES = frozenset({"CONFLICT_ENTRIES"})
+
+
 def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
     """The codes of errors that the first line neither counts nor names: a link that fails tells why it does. Without errors, of
-    warnings.
+    warnings; and always of those on what entries hold (`_OF_ENTRIES`), which no count tells.
     """
     findings = [one for one in findings if not one.get("overruled_by")]
     gravest = "error" if any(one["severity"] == "error" for one in findings) else "warning"
@@ -282,8 +285,9 @@ def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
     still = {
         one["code"] for one in grave if one["code"] == "STALLED_BUT_GREEN" and one.get("origin") and not one.get("link")
     }
+    of_entries = {one["code"] for one in findings if one["code"] in _OF_ENTRIES and one["severity"] == "warning"}
     return sorted(
-        ({one["code"] for one in grave if one["code"] not in _IN_FIRST_LINE} | still)
+        ({one["code"] for one in grave if one["code"] not in _IN_FIRST_LINE} | still | of_entries)
         - clocks
         - ({"APPLY_RETRY_LOOP"} if failing else set())
     )

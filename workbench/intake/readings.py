@@ -18,6 +18,10 @@ NO_ANSWER = "no answer within the time-out"
 """What `collect` writes down of a question that a server did not answer in time."""
 
 
+NO_SUFFIX = "it shows no replicated suffix"
+"""What `collect` writes down of a server that answers, and on which nothing is replicated, or may be seen to be."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """How one server was read.

@@ -13,6 +13,7 @@ from threading import Lock
 
 from workbench.intake.collection import Access, Address, Gathered, Survey, Vectors, Wanted, now
 from workbench.intake.in_flight import FlightJournal
+from workbench.intake.readings import NO_SUFFIX
 from workbench.model import Problem
 from workbench.systems.ds389.formats.directory import kind_of, suffix_of
 from workbench.systems.ds389.formats.ldif import Entry
@@ -177,7 +178,7 @@ class DirectoryServers:
         if not replicas:
             who = self._access.user or "the user of its socket"
             has = f"it has {', '.join(sorted(filter(None, there)))}" if there else f"check what {who} may read"
-            what = "none of these suffixes is replicated there" if there else "it shows no replicated suffix"
+            what = "none of these suffixes is replicated there" if there else NO_SUFFIX
             raise Problem(what, server.place.url, has)
         server.role = max(map(role_of, replicas), key=ROLES.index)
         server.vectors = {suffix_of(entry) or "": vector_of(entry) for entry in replicas}

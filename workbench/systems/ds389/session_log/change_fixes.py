@@ -36,6 +36,17 @@ def supplier_again(server: str, suffix: str | None, replica_id: str) -> str:
     return run(server, *words)
 
 
+def set_up_anew(server: str, suffix: str) -> dict[str, str | None]:
+    """What a server needs on which nothing is replicated, and to which an agreement leads."""
+    enable = run(server, "replication", "enable", "--suffix", suffix, "--role", "ROLE", "--bind-dn", "LOGIN")
+    return step(
+        f"see on {server} whether {suffix} is still replicated there, {run(server, 'replication', 'list')}; if it is not, and "
+        f"{server} should take part, {enable}, with the role that it had and the login of the agreement",
+        f"{server} showed no replicated suffix: one that was set up anew at this address has none, and no login of suppliers",
+        "if it is replicated there, whoever collected may not read that: then the password alone is wrong",
+    )
+
+
 def writable_again(server: str, suffix: str) -> dict[str, str | None]:
     """What mends a server that refuses all changes as one with a read-only backend does."""
     return step(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from workbench.intake.readings import NO_SUFFIX
 from workbench.model import first_few
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.rules.link_failures import (
@@ -204,6 +205,7 @@ def _told(
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
     hangs = any(reading.server == link.consumer and reading.down and reading.unanswered for reading in shown.readings)
+    bare = any(x.server == link.consumer and x.down.startswith(NO_SUFFIX) for x in shown.readings)
     itself = places.leads_back(link)
     elsewhere = places.elsewhere(link, one.row.get("transport"))
     there = places.listening(link) if link.consumer is None and not silent else None
@@ -248,6 +250,9 @@ def _told(
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
     cause = as_verified(cause, one.login_refused)
+    if bare and cause.reason == BIND_REFUSED:
+        says = f"{cause.says}; {link.consumer} answered when servers were collected, and showed no replicated suffix"
+        cause = replace(cause, says=says, short=f"{cause.short}, and it shows no replicated suffix")
     if hangs and cause.short == CONSUMER_DOWN:
         cause = replace(cause, short="consumer gives no answer")
     cause = by_its_log(cause, link, logs, shown.links)
@@ -296,7 +301,7 @@ def _told(
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(serves),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was, unprepared=cause.short == NOT_PREPARED,
-        usual_login=usual_login, rejected=cause.short,
+        usual_login=usual_login, rejected=cause.short, bare=bare,
         plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
         refills=down and fills_anew(case, link, one.row, places, str(link.consumer or silent)),
         **of_consumer(shown, link, failing),

@@ -32,6 +32,7 @@ from workbench.systems.ds389.session_log.certificate_fixes import certificate_fi
 from workbench.systems.ds389.session_log.change_fixes import (
     make_room,
     run,
+    set_up_anew,
     supplier_again,
     take_the_change,
     take_the_schema,
@@ -58,6 +59,7 @@ class Agreement:
     reads_only  the supplier is a read-only consumer: it keeps no changelog
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     rejected    why the link fails, in a few words: with TLS why the certificate of the consumer was rejected
+    bare        the consumer answered when servers were collected, and showed no replicated suffix
     weak        the consumer demands stronger encryption than the connection has
     schema      the consumer refuses the schema that the supplier sends first
     guessed     it refused the password before it locked the login
@@ -122,6 +124,7 @@ class Agreement:
     unprepared: bool = False
     usual_login: str = ""
     rejected: str = ""
+    bare: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -309,6 +312,12 @@ def _login(link: Agreement) -> tuple[Fix, ...]:
         "a login that the consumer does not have is refused like a wrong password: its access log says `Entry does not exist`",
         "type the password in place of PASSWORD yourself; it stays in the history of the shell",
     )
+    if link.bare:
+        fill = step(
+            f"then, if it was set up anew, initialise it, {initialise(link.supplier, link.suffix, link.name)}",
+            "a replica that was never initialised takes no changes",
+        )
+        return (set_up_anew(link.consumer, link.suffix), password, fill)
     if not link.locked:
         return (password, start_again(link))
     unlock = step(
