@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,8 @@ def _on(context: DetectorContext, contents: Contents, server: str, differences: 
     root += f" ({replaced})" if replaced else ""
     twice = shown_twice(contents, server, differences)
     write = _again(context, contents, differences, server, writer, others[0])
-    deletable = bool(_deletes(contents, differences, server))
+    movable = not _takes_a_name(contents, server, differences)
+    deletable = movable and bool(_deletes(contents, differences, server))
     if not deletable:
         write = f"{refill} {server}, over an agreement from {others[0]}"
     # A server that lacks an entry refuses its deletion (32) and passes on what follows: who gets it from there first never gets
@@ -161,6 +163,25 @@ def _on(context: DetectorContext, contents: Contents, server: str, differences: 
             ),
         ),
     )
+
+
+def _takes_a_name(contents: Contents, server: str, differences: Iterable[Difference]) -> bool:
+    """True if an entry has a name on the server that is another living entry's elsewhere: what is written to that name is that
+    one's, and the two names have to change places in the right order on all servers.
+    """
+    return any(
+        mine and _namesakes(contents, replace(one, target=mine)) - {server}
+        for one in differences
+        for mine, _ in [_names(contents, server, one)]
+    )
+
+
+def _names(contents: Contents, server: str, one: Difference) -> tuple[str, str]:
+    """The name of an entry on the server, and the one that it has on the others; both empty where they are the same."""
+    held = contents.held[one.entry]
+    mine = held[server].target if held[server].status == LIVE else ""
+    there = next((held[name].target for name in one.others if held[name].status == LIVE), "")
+    return (mine, there) if mine and there and name_of(mine) != name_of(there) else ("", "")
 
 
 def _marks_of_others(contents: Contents, server: str, differences: Iterable[Difference]) -> Iterator[str]:
@@ -419,13 +440,15 @@ def _told(contents: Contents, differences: Sequence[Difference], servers: Sequen
     for one in differences:
         mine = [server for server in one.servers if server in servers]
         kind = _kind(contents, one, mine) if one.attribute or one.others else _SOME
-        _, names = kinds.setdefault(kind, {}).setdefault(one.entry, (one.target, set()))
+        here, there = _names(contents, mine[0], one) if mine else ("", "")
+        name = f"{there}, which is {here} on {mine[0]}" if here else one.target
+        _, names = kinds.setdefault(kind, {}).setdefault(one.entry, (name, set()))
         names.update({one.attribute} - {"", "dn"})
         if not one.attribute and not one.others:
-            there = [name for name, held in sorted(contents.held[one.entry].items()) if held.status == LIVE]
-            namesakes = sorted(_namesakes(contents, one) - {*there})
+            having = [name for name, held in sorted(contents.held[one.entry].items()) if held.status == LIVE]
+            namesakes = sorted(_namesakes(contents, one) - {*having})
             names.add(
-                f"on {listed(there)} only{f', and another one of that name on {listed(namesakes)}' if namesakes else ''}"
+                f"on {listed(having)} only{f', and another one of that name on {listed(namesakes)}' if namesakes else ''}"
             )
     said = []
     for kind, says in _SAYS.items():

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
 
 
+def telling(context: DetectorContext) -> set[str]:
+    """The servers whose list of links was collected with the last snapshot, be it empty."""
+    shown = context.topology.snapshot
+    return {server for (label, _), server in listing(context.case.inputs).items() if label == shown}
+
+
 def gone_links(context: DetectorContext, consumers: Collection[str], suffix: str | None) -> str:
     """The links to any of these servers that are gone since the snapshot before, as the end of a sentence; empty: none is known.
 
@@ -20,7 +26,7 @@ def gone_links(context: DetectorContext, consumers: Collection[str], suffix: str
     before, shown = context.earlier, context.topology
     if before is None:
         return ""
-    again = {server for (label, _), server in listing(context.case.inputs).items() if label == shown.snapshot}
+    again = telling(context)
     kept = {(link.supplier, link.suffix, link.name) for link in shown.links}
     gone = sorted(
         {

@@ -20,16 +20,14 @@ from workbench.diagnosis.cleaned_origins import CLEANED_HERE, forgot, not_covere
 from workbench.diagnosis.comparable_servers import Comparable, comparable
 from workbench.diagnosis.contents import Contents
 from workbench.diagnosis.data_sources import JudgedServer, came_without, not_then, sources_of, untrimmed
-from workbench.diagnosis.deleted_since import note_deleted_since
 from workbench.diagnosis.evidence_grounds import Proofs, evidence_kinds
 from workbench.diagnosis.kept_after_cleaning import as_elsewhere
+from workbench.diagnosis.lacking_nothing import note_lacking_nothing, with_lacking_nothing
 from workbench.diagnosis.left_in_logs import note_left_in_logs
 from workbench.diagnosis.lost_with_maker import note_lost
 from workbench.diagnosis.not_added import logged_and_nowhere, not_added
 from workbench.diagnosis.pending_changes import Holder, Waiting, would_send
 from workbench.diagnosis.relayed_changes import mark_arrival
-from workbench.diagnosis.removed_nothing import note_removed_nothing, with_removed_nothing
-from workbench.diagnosis.repeated_deletions import note_repeats
 from workbench.diagnosis.resets import resets_of
 from workbench.diagnosis.uncertain_losses import note_unsure, softened
 from workbench.diagnosis.verdict_rows import LIMIT, Verdicts
@@ -241,8 +239,7 @@ class _Suffix:
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         note_lost(self.found, self.servers, self.evidence, self.known, self._has, self._described)
         note_without_effect(self.found, self.evidence, self.servers, self.books, self._has)
-        for note in (note_removed_nothing, note_deleted_since, note_repeats):
-            note(self.found, self.evidence, self.servers, self.books)
+        note_lacking_nothing(self.found, self.evidence, self.servers, self.books)
         note_unsure(self.found, self.contents, self.servers, self.known, waiting)
         self._stranded(waiting)
 
@@ -264,7 +261,7 @@ class _Suffix:
             return {server.replica.server: self.verdict_on(server, position) for server in self.by_filling}
 
         told = with_those_without_effect(position, judge, self.evidence, self.servers, self.books, self.contents)
-        return with_removed_nothing(self.evidence, position, told, self.books)
+        return with_lacking_nothing(self.evidence, position, told, self.servers, self.books)
 
     def verdict_on(self, server: JudgedServer, position: str) -> Verdict:
         """Whether this server has the change, and by which rule; the servers that its data came from are asked before."""

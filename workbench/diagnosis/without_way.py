@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from workbench.diagnosis.gone_links import telling
 from workbench.model import listed
 from workbench.rules.vectors import last
 
@@ -47,6 +48,6 @@ def _known(context: DetectorContext, row: Row) -> bool:
     if any(link.consumer not in there for link in links):
         return False
     mine = [one for one in shown.replicas if one.suffix == suffix]
-    sending, makers = {link.supplier for link in links}, {one.origin for one in mine}
+    sending, makers = {link.supplier for link in links} | telling(context), {one.origin for one in mine}
     told = all(one.server in sending for one in mine if one.keeps_log and one.server != row["server"])
     return told and all(origin in makers for one in mine for origin in one.vector)

@@ -252,7 +252,9 @@ def _values(
                 continue
         gone = _removed(one, attribute, value)
         if gone and (position is None or gone > position):
-            if expected(witness, gone):
+            if position is None and other.cleared.get(attribute) == gone:
+                open_ |= {server, witness}  # what removed all values came there: this one came later, past replication
+            elif expected(witness, gone):
                 found.setdefault(MissingEffect(witness, gone, attribute), set()).add(server)
             else:
                 moving = True
@@ -268,6 +270,8 @@ def _values(
             # What replaced it here: if that is not yet expected there, it is on its way.
             moving |= any(not expected(witness, mark) for mark in later)
             open_ |= {server, witness}
+        elif one.cleared.get(attribute) == position and None in one.present.get(attribute, {}).values():
+            open_ |= {server, witness}  # it came there, and what stands there now came past replication
         else:
             found.setdefault(MissingEffect(server, position, attribute), set()).add(witness)
     sure = {lack for lack, witnesses in found.items() if _surely(lack, witnesses, found, shown, votes, forgotten)}

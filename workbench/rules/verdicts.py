@@ -67,6 +67,8 @@ TWIN = "twin"
 """The rule by which it is not known whether a server has a change: it has one that did the same."""
 ENTRIES_LACK = "entries_lack"
 """The rule by which a change is missing that no log tells to be missing: the entries alone tell it."""
+NEVER_ADDED = "never_added"
+"""The rule by which a server lacks nothing of a deletion: it never had the entry."""
 UNCLEAR, PERHAPS_BACK, RENAMED_OTHERWISE, MAY_REPEAT = "unclear", "perhaps_back", "renamed_otherwise", "may_repeat"
 """Rules by which it is not known whether a server that does not have a deletion or a renaming lacks anything."""
 PERHAPS_NO_EFFECT = frozenset({PERHAPS_BACK, RENAMED_OTHERWISE, MAY_REPEAT})
@@ -128,6 +130,7 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "logged_and_lost": "its log holds the change, but its entries do not show what it did",
     NOTHING_THERE: "it refused the change, for it does not have what that removes: nothing is lacking",
     "superseded": "its entries carry later changes of the same attributes",
+    NEVER_ADDED: "its log goes back to before the entry was added, and never names it: it never had it, and lacks nothing",
     "made_again": "no log holds it, and the same operation on the same entry was done again later: it may have done the same",
     "written_since": "no log holds it, and later changes replaced values of the same entry: perhaps those that it wrote",
     "deleted_since": "it does not have the change, and its entry was deleted later wherever the change was: nothing is lacking",
@@ -324,6 +327,7 @@ class Proving:
     took_nothing  the body of a modification, a result with which it was refused -> was there nothing of all that it removes?
     in_words      a result with which a change was refused -> its number and its words
     touched       the body of a modification -> the attributes that it names, in small letters
+    entry_added   the unique ID of an entry -> when it was added, by the clock of the server that added it; None: it does not tell
     renamed       target and rename of a change -> the name of the entry afterwards; empty: it does not tell
     marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
     grave         attribute and value, in small letters, that a deleted entry has
@@ -351,6 +355,7 @@ class Proving:
     sent_whole: str = ""
     log_written: str = ""
     idle: Callable[[str], bool] = lambda target: False
+    entry_added: Callable[[str], datetime | None] = lambda entry: None
     beginning: Callable[[str], str] = str
     beginnings: Callable[[str], list[str]] = lambda body: [body]
     usual: tuple[str, ...] = ("",)

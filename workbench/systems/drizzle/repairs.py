@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.diagnosis.stream_appliers import APPLIER
 from workbench.diagnosis.stream_contents import left_out
-from workbench.model import Problem, counted
+from workbench.model import Problem, counted, listed
 from workbench.repair.plan_types import ALL, SENT, Need, ProposedRepair, Repairs, Step, View
 from workbench.repair.stream_models import ONLY_ON
 from workbench.repair.stream_records import (
@@ -43,6 +43,9 @@ APPLY, PROVISION, START = "apply", "provision", "start-applier"
 
 SHOWN = 200
 """So many lines of SQL are shown in the plan; `workbench apply` runs all of them, read from the log once more."""
+
+_NAMED = 5
+"""Transactions that a sentence names."""
 
 STOPPED, GAP = "APPLIER_STOPPED", "QUEUE_GAP"
 
@@ -423,6 +426,8 @@ class Provision:
         whole = (name for name, one in model.servers.items() if name not in {need.server, *own} and lots <= one.holds)
         origins = sorted({model.lots[number].origin for number in lots})
         guessed = [origin for origin in origins if streams.is_open(origin)]
+        inside = [one for one in sorted(lots) if MissingAt(need.server, one) in model.missing()]
+        compared = inside and not any((need.server, lot) in model.unlike for lot in lots)
         for source in sorted(whole)[:2]:
             says = f"copy all data of {source} to {need.server}"
             todo = f"on {source}: write a consistent copy of all schemas; on {need.server}: replace all data by it, and tell its "
@@ -434,7 +439,8 @@ class Provision:
                 on=need.server,
                 suffix=view.suffix,
                 says=f"{need.server} gets all data of {source} in place of its own",
-                stands_on=f"{source} has all that {need.server} has, or that is to be thrown away",
+                stands_on=f"{source} has all that {need.server} has, or that is to be thrown away"
+                + (_not_alike(view, model, inside, source, need.server) if compared else ""),
                 expects="`workbench diagnose` of new logs shows nothing missing",
                 risk=f"what only {need.server} has is thrown away",
                 cannot_undo=f"the data of {need.server} is replaced: keep a copy of it",
@@ -455,6 +461,14 @@ class Provision:
                     _names_first(guessed) if guessed and any((need.server, lot) in model.unlike for lot in lots) else ""
                 ),
             )
+
+
+def _not_alike(view: View, model: StreamModel, lots: Sequence[int], source: str, server: str) -> str:
+    """What is to be compared before all data are copied: a later transaction may have written the same rows on both servers."""
+    show = view.context.topology.system.show
+    names = listed([show(model.lots[one].last) for one in lots], "and", _NAMED)
+    differ = f"the rows that {names} changed differ between {source} and {server}"
+    return f"; and {differ}: where they are alike, nothing is to be done"
 
 
 def _checks(servers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:

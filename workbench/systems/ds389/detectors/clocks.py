@@ -285,10 +285,11 @@ def _way_out(context: DetectorContext, one: Skew) -> dict[str, str | None]:
     return step(
         f"with the clock right, make a new replica of {server}: save what only it has; for each suffix ({', '.join(suffixes)}) "
         f"`dsconf {server} replication disable --suffix SUFFIX`, restart it, `dsconf {server} replication enable` with the "
-        f"replica ID that it has, create its agreements again, initialise it from {source}; then disable and enable each "
-        "agreement that gave up",
+        f"replica ID that it has, initialise it from {source}; wait until every server that it feeds has what {source} had "
+        "then, and create its agreements only after that; at last disable and enable each agreement that gave up",
         "an initialisation alone is refused as well: the state of the CSN generator is in the replica's own entry",
-        f"it throws away the changes that {server} made and no other server accepted"
+        f"its new changelog has nothing for a consumer that is behind: a session from {server} would pass over for good what "
+        f"that one lacks; the repair throws away the changes that {server} made and no other server accepted"
         + (
             " (they are listed as pending on the others): write once more what of them is still wanted"
             if stranded

@@ -101,6 +101,21 @@ def _judgement(entry: Entry) -> Row:
     }
 
 
+_BY_ITSELF = re.compile(r"cn=Multi(master|supplier) Replication Plugin", re.IGNORECASE)
+"""Who changes an agreement when the server itself does: to keep what it remembers of the consumer."""
+
+
+def _changed_since_tried(entry: Entry) -> datetime | None:
+    """When somebody changed an agreement after the last attempt that its status tells of; None: nobody did, or nothing tells."""
+    changed = generalized_time(entry.text("modifyTimestamp"))
+    if changed is None or _BY_ITSELF.match(entry.text("modifiersName") or ""):
+        return None
+    with suppress(ValueError, RecursionError, TypeError, AttributeError):
+        tried = datetime.fromisoformat(json.loads(entry.text("nsds5replicaLastUpdateStatusJSON") or "{}").get("date"))
+        return changed if tried.tzinfo and changed > tried else None
+    return None
+
+
 def _initialised(entry: Entry) -> Row:
     """Times, sentence and outcome of the last total initialisation."""
     sentence = entry.text("nsds5replicaLastInitStatus")
@@ -211,6 +226,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN).
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
+    `untried` has when an agreement (its suffix and name) was changed, where its status tells of no attempt since.
     `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such; `backoff`
     the least and the most seconds that a replica waits after a session that failed.
     `addresses`: where the server listens; `listens_only_at`: on which name or address alone.
@@ -228,6 +244,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     traces_kept: dict[str, str] = {}
     logins: dict[str, list[str]] = {}
     pauses: dict[str, str] = {}
+    untried: dict[str, str] = {}
     backoff: dict[str, list[str]] = {}
     ignoring: dict[str, str] = {}
     unreadable = 0
@@ -256,6 +273,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             mine = [_agreement(entry, name)]
             if re.fullmatch("[0-9]{1,9}", pause := entry.text("nsds5ReplicaSessionPauseTime") or ""):
                 pauses[f"{suffix or ''} {name}"] = pause
+            if at_last := _changed_since_tried(entry):
+                untried[f"{suffix or ''} {name}"] = at_last.isoformat()
             ignores = (entry.text("nsds5ReplicaIgnoreMissingChange") or "").lower()
             if ignores in ("once", "on", "always"):  # on is the older word for once
                 ignoring[f"{suffix or ''} {name}"] = ignores.replace("on", "once") if ignores == "on" else ignores
@@ -285,6 +304,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"traces_kept": traces_kept} if traces_kept else {}
     facts |= {"logins_allowed": logins} if logins else {}
     facts |= {"pauses": pauses} if pauses else {}
+    facts |= {"untried": untried} if untried else {}
     facts |= {"backoff": backoff} if backoff else {}
     facts |= {"ignores_missing": ignoring} if ignoring else {}
     stores = {

@@ -39,7 +39,14 @@ from workbench.systems.ds389.repairs.evidence import (
     got_without_attributes,
     stranded_ldif,
 )
-from workbench.systems.ds389.repairs.links import enabling, fills_when_switched_on, links_to, not_now, off
+from workbench.systems.ds389.repairs.links import (
+    enabling,
+    fills_when_switched_on,
+    links_to,
+    not_now,
+    off,
+    switched_on_instead,
+)
 from workbench.systems.ds389.repairs.restarting import restarted_first
 from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_its_own, not_judged, took_unrecorded
 from workbench.systems.ds389.repairs.unlike_links import list_conflict, lost_by_lists
@@ -100,6 +107,9 @@ class Initialise:
             result, after = achieved(view.model, effects)
             # Who got nothing any more before gets it with the data alone, too.
             cut = (result.cut | {lack.server for lack in result.unsaid}) - asked
+            if cut and (switched := switched_on_instead(view, cut, effects, filled)):
+                drafts.append(switched)
+                continue
             behind = cut or left_behind(view.model, effects) - asked
             ways = [
                 link
@@ -129,7 +139,7 @@ class Initialise:
             says=", then ".join(one.says for one in drafts),
             steps=tuple(step for one in drafts for step in one.steps),
             load="; ".join(one.load for one in drafts),
-            downtime="; ".join(one.downtime for one in drafts),
+            downtime="; ".join(one.downtime for one in drafts if one.downtime),
             costs="; ".join(one.costs for one in drafts if one.costs),
             unasked="; ".join(one.unasked for one in drafts if one.unasked),
             refused="; ".join(dict.fromkeys(one.refused for one in drafts if one.refused)),

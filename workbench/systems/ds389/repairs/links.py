@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from workbench.diagnosis.failing_links import FILLS_WHEN_STARTED
 from workbench.diagnosis.left_in_logs import claimed_alone, left_in_log
@@ -87,7 +87,8 @@ def enabling(view: View, link: Link, arrives: bool) -> Step:
         says=f"{link.supplier} will feed {link.consumer} again: its agreement {link.name} is switched on",
         stands_on=f"{link.name} leads to {link.consumer}",
         expects=f"{link.consumer} gets what {link.supplier} has for it" if arrives else f"{link.name} is enabled",
-        risk=f"somebody may hold {link.consumer} back on purpose: ask who disabled {link.name}",
+        risk=f"somebody may hold {link.consumer} back on purpose: ask who disabled {link.name}. Where nothing arrives within a "
+        "minute, `dsconf INSTANCE repl-agmt poke` has it begin: 3.1.2 was seen to begin nothing otherwise",
         undo=f"switch {link.name} off again; what was delivered stays",
         commands=(dsconf(link.supplier, "repl-agmt", "enable", "--suffix", suffix, named=link.name),),
         sends=ldif(records),
@@ -96,6 +97,26 @@ def enabling(view: View, link: Link, arrives: bool) -> Step:
         effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
         details={"records": records, "to": link.consumer, "leads": link.address, "arrives": arrives},
     )
+
+
+def switched_on_instead(
+    view: View, cut: Collection[str], effects: Sequence[Mapping[str, Any]], filled: Collection[str]
+) -> ProposedRepair | None:
+    """One agreement that is off switched on, over which a server that would be cut off goes on; None: none does that.
+
+    carl is filled, and its new log has no record for bern; alba-to-bern is off, and alba has the record: bern keeps its data
+    """
+    done = {(one["supplier"], one["consumer"]) for one in effects if one["do"] == "run"}
+    for name in sorted(cut):
+        for link in links_to(view, name):
+            if not off(view, link) or link.supplier in filled or (link.supplier, name) in done:
+                continue
+            step = enabling(view, link, True)
+            result, _ = achieved(view.model, [*effects, *step.effects])
+            if name not in result.cut | {lack.server for lack in result.unsaid}:
+                load = "a session with what waits"
+                return ProposedRepair("enable", f"switch on {link.name}", (step,), load=load)
+    return None
 
 
 def waking(view: View, sender: str, to: list[str], flows: bool = False) -> Step | None:

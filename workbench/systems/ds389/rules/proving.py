@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -272,7 +272,27 @@ def renamed(target: str, rename: str) -> str:
     return ",".join(filter(None, (new, parent))) if new else ""
 
 
+_UNIQUE_ID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})1([0-9a-f]{3})-[0-9a-f]{8}-[0-9a-f]{8}")
+_BEFORE_1970 = 0x01B21DD213814000
+"""Steps of 100 ns from the beginning of the calendar that unique IDs count from."""
+
+
+def entry_added(unique_id: str) -> datetime | None:
+    """When an entry was added: a unique ID is made of the time, as a UUID of version 1 is, by the clock of its server.
+
+    >>> entry_added("c61efb8b-ec6411f1-ae96b2c0-52c275da").isoformat(timespec="seconds")
+    '2026-11-30T02:21:39+00:00'
+    """
+    found = _UNIQUE_ID.fullmatch(unique_id.lower())
+    if not found:
+        return None
+    low, middle, high = (int(part, 16) for part in found.groups())
+    steps = (high << 48 | middle << 32 | low) - _BEFORE_1970
+    return datetime.fromtimestamp(steps / 1e7, UTC) if steps > 0 else None
+
+
 PROVING = Proving(
+    entry_added=entry_added,
     took_nothing=took_nothing,
     goes_on=skipped_for_good,
     reset_codes=frozenset(

@@ -36,6 +36,15 @@ def supplier_again(server: str, suffix: str | None, replica_id: str) -> str:
     return run(server, *words)
 
 
+def not_begun(supplier: str, suffix: str, name: str) -> dict[str, str | None]:
+    """What has an agreement begin that was switched off and on while it waited."""
+    return step(
+        f"start the agreement again, {run(supplier, 'repl-agmt', 'poke', '--suffix', suffix, name)}",
+        "3.1.2 was seen to begin nothing where an agreement was switched off and on while it waited after a failure, and to "
+        "begin at once after this",
+    )
+
+
 def set_up_anew(server: str, suffix: str) -> dict[str, str | None]:
     """What a server needs on which nothing is replicated, and to which an agreement leads."""
     enable = run(server, "replication", "enable", "--suffix", suffix, "--role", "ROLE", "--bind-dn", "LOGIN")

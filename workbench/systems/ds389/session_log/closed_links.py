@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.intake.links import LOOPBACK
 from workbench.rules.assumptions import CLOCK_IN_UTC
-from workbench.rules.link_failures import BACKING_OFF, SCHEDULE_CLOSED, TRANSIENT, LinkFailure
+from workbench.rules.link_failures import BACKING_OFF, SCHEDULE_CLOSED, TRANSIENT, UNKNOWN, LinkFailure
+from workbench.rules.vectors import newer
 from workbench.systems.ds389.rules.link_reasons import Cause, cause_of, opens_at
+from workbench.systems.ds389.session_log.change_fixes import not_begun
 from workbench.systems.ds389.session_log.lines import last_start
 from workbench.systems.ds389.session_log.link_fixes import Agreement, backing_off, fixes_of
 from workbench.systems.ds389.session_log.replicas_off import statuses_of
@@ -25,6 +27,10 @@ Row = Mapping[str, Any]
 
 _LONG_PAUSE = timedelta(seconds=300)
 """Between two sessions: what waits for less arrives soon."""
+_BEGINS_WITHIN = timedelta(seconds=10)
+"""An agreement that is switched on tries at once; the servers are read moments apart."""
+_OFF = "agreement disabled"
+"""What the status of an agreement says that is switched off."""
 _AGAIN_WITHIN, _REFUSED_WITHIN = timedelta(seconds=300), timedelta(seconds=60)
 """A supplier waits that long at most before it tries again, and a consumer refuses the first change of a session so soon."""
 
@@ -46,7 +52,38 @@ def not_in_session(case: Case, shown: Topology, link: Link, row: Row) -> LinkFai
         _out_of_schedule(case, shown, link, row)
         or _paused(case, shown, link, row)
         or _backs_off(case, shown, link, row)
+        or _not_begun(case, shown, link, row)
     )
+
+
+def changed_since_tried(case: Case, shown: Topology, link: Link) -> datetime | None:
+    """When the agreement was changed, if that was after its last attempt; None: it was not, or nothing tells."""
+    mine = (one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier))
+    told = (one.facts.get("untried", {}).get(f"{link.suffix or ''} {link.name}") for one in mine)
+    return max((datetime.fromisoformat(text) for text in told if text), default=None)
+
+
+def _not_begun(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
+    """The failure of an agreement that was switched off and on, and began no session since although its consumer is behind.
+
+    A session that begins, and one that cannot begin, write another sentence over the one of the time when it was off.
+    """
+    changed = changed_since_tried(case, shown, link)
+    if changed is None or _OFF not in (row.get("status") or "") or row.get("busy") or row.get("started_at"):
+        return None
+    mine = [one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier)]
+    read = max(filter(None, _times(mine, row)), default=None)
+    ends = {one.server: one for one in shown.replicas if one.suffix == link.suffix}
+    supplier, consumer = ends.get(link.supplier), ends.get(link.consumer or "")
+    if not (supplier and consumer and read) or read - changed < _BEGINS_WITHIN:
+        return None
+    if not newer(supplier.vector, consumer.seen()):
+        return None
+    return LinkFailure(
+        UNKNOWN, f"it was changed at {changed:%Y-%m-%d %H:%M:%S}, is switched on, and began no session since: its status is "
+        f"still that of the time when it was switched off", "switched on, and began no session", changed, "it was changed last",
+        evidence=(status_shown(row),), fix=(not_begun(link.supplier, link.suffix or "SUFFIX", link.name),),
+    )  # fmt: skip
 
 
 def goes_on(row: Row) -> bool:

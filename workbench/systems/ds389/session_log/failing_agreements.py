@@ -57,7 +57,9 @@ _NO_ANCHOR = frozenset({"missing_data", "purged_data"})
 _FURTHER = _NO_ANCHOR | {"retry_later", "total_end"}
 """Lines of an attempt that the consumer let in: what kept earlier ones out was over by then."""
 _SWITCHED, FATAL, _START, _SCHEMA = "agreement_switched", "session_fatal", "starting", "schema_refused"
-_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | _FURTHER | {_SWITCHED, _SCHEMA})
+_ONLINE = "replica_online"
+"""Its data were replaced: the agreements of that suffix begin anew, those that had stopped, too."""
+_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | _FURTHER | {_SWITCHED, _SCHEMA, _ONLINE})
 _BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _WRONG = re.compile(r"LDAP error 49\b")
 
@@ -257,6 +259,9 @@ def read_lines(
             turned_away.clear()
             for each in failing:
                 each.stopped = None
+        elif code == _ONLINE:
+            for each in failing:
+                each.stopped = None if (each.link.suffix or "") in (row["text"] or "") else each.stopped
         elif code == "bind":
             (turned_away.discard if resumed else turned_away.add)(row["link"] or "")
         elif code == "connect_failed":

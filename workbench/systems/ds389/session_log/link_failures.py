@@ -55,6 +55,7 @@ from workbench.systems.ds389.session_log.addresses import Addresses
 from workbench.systems.ds389.session_log.certificates import with_certificates
 from workbench.systems.ds389.session_log.closed_links import (
     answers_another,
+    changed_since_tried,
     fails_still,
     not_in_session,
     started_again,
@@ -206,6 +207,7 @@ def _told(
     down = bool(silent) or link.consumer in shown.down
     hangs = any(reading.server == link.consumer and reading.down and reading.unanswered for reading in shown.readings)
     bare = any(x.server == link.consumer and x.down.startswith(NO_SUFFIX) for x in shown.readings)
+    changed = changed_since_tried(case, shown, link)
     itself = places.leads_back(link)
     elsewhere = places.elsewhere(link, one.row.get("transport"))
     there = places.listening(link) if link.consumer is None and not silent else None
@@ -217,6 +219,12 @@ def _told(
     elif cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
         says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
         cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
+    elif cause.reason not in TRANSIENT and changed and not one.stopped and not (one.last and one.last > changed):
+        says = (
+            f"it was changed at {changed:%Y-%m-%d %H:%M:%S}, and nothing shows an attempt since; the last one before "
+            f"that failed: {in_words(cause.code)}"
+        )
+        cause = Cause(BACKING_OFF, cause.code, says, "changed since its last attempt")
     elif cause.reason == BIND_REFUSED:
         cause = as_said(cause, one.login_refused, one.row.get("login") or "its login")
     elif (cause.reason == UNREACHABLE and cause.code in (-1, 81)) or (down and cause.short == BROKEN):
