@@ -202,7 +202,7 @@ def test_a_change_that_several_servers_wait_for_is_one(tmp_path: Path) -> None:
     assert "1 change is newer than every collected vector and had not arrived at s2." in made
     found = {**found, "pending": [*found["pending"], *({**row, "server": "s1"} for row in found["pending"])]}
     stuck = {"count": 1, "on": ["s1", "s2"], "same": True, "in_no_log": 0, "without_link": [], "uncovered": True}
-    assert summed(found)["stuck"] == {**stuck, "lost_by": None, "unread_log": False}
+    assert summed(found)["stuck"] == {**stuck, "unread_log": False}
     assert "1 change is newer than every collected vector and had not arrived at s1, s2" in headline(found)
     assert "on the way" not in headline(found)
 

@@ -26,7 +26,7 @@ from workbench.diagnosis.relayed_changes import (
 from workbench.diagnosis.retention_horizon_text import floors_text
 from workbench.diagnosis.stream_text import streams_text
 from workbench.diagnosis.tier_text import tiers_text
-from workbench.model import System
+from workbench.model import System, listed
 from workbench.rules.verdicts import MISSING, UNKNOWN
 from workbench.text_table import aligned, one_cell
 from workbench.topology.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
@@ -90,7 +90,7 @@ def summed(found: Row) -> dict[str, Any]:
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
     arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": [], "passed": []}
-    arrives |= {"behind_gap": [], "own": []}
+    arrives |= {"behind_gap": [], "own": [], "lost": []}
     made_by = {row["name"]: row.get("origin") for row in found.get("servers", ())}
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
@@ -100,7 +100,7 @@ def summed(found: Row) -> dict[str, Any]:
             left = {"count": row["count"] - unapplied[number] - lost, "gone": max(in_no_log(row) - lost, 0)}
             how = how_it_arrives(row)
             own = row.get("may_refuse") == OWN_SINCE and row["origin"] == made_by.get(row["server"])
-            how = "own" if own and how == "waiting" else how
+            how = "own" if own and how == "waiting" else "lost" if row.get("lost_by") and how == "stuck" else how
             notes = ("passed", "passed_over"), ("behind_gap", "behind_gap"), ("held", "held")
             noted = {"refused": len(row.get("refused") or ())} | {name: row.get(key) or 0 for name, key in notes}
             for name, count in noted.items():
@@ -130,8 +130,7 @@ def summed(found: Row) -> dict[str, Any]:
         f"{server} {STOPPED_BECAUSE[code]}" for server, code in sorted(stopped.items())
     ] + [held_by(row) for row in arrives["held"] if row.get("held")]
     counted["stuck"]["uncovered"] = bool(arrives["stuck"]) and all(row.get("uncovered") for row in arrives["stuck"])
-    makers = {row.get("lost_by") for row in arrives["stuck"]}
-    counted["stuck"]["lost_by"] = makers.pop() if len(makers) == 1 else None
+    counted["lost"]["by"] = sorted({row["lost_by"] for row in arrives["lost"]})
     if guessed := _guessed_source(found):
         counted["stuck"]["if_source"] = guessed
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
@@ -449,10 +448,6 @@ def verdict_line(told: Row) -> str:
             )
         elif source := told["stuck"].get("if_source"):
             waits.append(f"{least}{count:,} {has} not arrived at {on}, if {source} is the source: {NOT_TOLD}")
-        elif maker := told["stuck"].get("lost_by"):
-            waits.append(
-                f"{least}{count:,} {has} not arrived at {on}, and {maker}, which made {it}, lost {it} with its old data"
-            )
         elif told["stuck"].get("uncovered"):
             newer = "change is newer" if count == 1 else "changes are newer"
             waits.append(f"{least}{count:,} {newer} than every collected vector and had not arrived at {on}")
@@ -465,6 +460,13 @@ def verdict_line(told: Row) -> str:
             has = "that can be asked brings" if told["tiered"] else "has"
             there = " there" if told["tiered"] else ""
             waits.append(f"{log} {has} {'it' if count == 1 else f'{gone:,} of them'}{there}")
+    if told["lost"]["count"]:
+        count, on, least = most_of(told["lost"], told["pending_cut"])
+        has, it = ("has", "it") if count == 1 else ("have", "them")
+        makers = listed(told["lost"]["by"], "and", _NAMED)
+        waits.append(
+            f"{least}{count:,} {has} not arrived at {on}, and {makers}, which made {it}, lost {it} with its old data"
+        )
     if fails and not told["stuck_behind_links"]:
         said.append(fails)
     first = len(said) if fails or told["dropped"]["count"] else 0  # what fails is graver than that nothing is missing
@@ -475,7 +477,7 @@ def verdict_line(told: Row) -> str:
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
-        unsure = open_ or gone or told.get("doubted")
+        unsure = open_ or gone or told["lost"]["count"] or told.get("doubted")
         other = "other " if told.get("thrown_away") else ""
         said.insert(first, f"no {other}change is known to be missing" if unsure else "no change is missing")
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []

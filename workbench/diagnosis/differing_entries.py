@@ -107,6 +107,8 @@ def _on(context: DetectorContext, contents: Contents, server: str, differences: 
         context, server, contents.suffix, _marks_of_others(contents, server, differences), whole=False
     )
     root += f" ({replaced})" if replaced else ""
+    every = {one.entry for one in contents.differences if server in one.servers and not one.spelt}
+    root += f", beside {len(every - entries):,} by changes that it missed" if every - entries else ""
     twice = shown_twice(contents, server, differences)
     write = _again(context, contents, differences, server, writer, others[0])
     movable = not _takes_a_name(contents, server, differences)

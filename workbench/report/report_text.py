@@ -10,7 +10,7 @@ from workbench.diagnosis.codes import all_codes
 from workbench.diagnosis.diagnosis_text import NOT_TOLD, links_say, no_link_leads, open_questions, verdict_line
 from workbench.diagnosis.failing_links import LINK_FAILING
 from workbench.diagnosis.precedence import DECIDED_BY_A_PERSON
-from workbench.model import System
+from workbench.model import System, listed
 from workbench.repair.plan_progress import FINISHED, GIVEN_UP, HALF_DONE
 from workbench.report.glossary import glossary
 from workbench.report.report_data import (
@@ -269,7 +269,7 @@ def _span(after: str | None, by: str | None) -> str:
     return f"between {after} and {by} UTC"
 
 
-_COMING = ("waiting", "own", "refused", "passed", "behind_gap", "held", "dropped", "stuck")
+_COMING = ("waiting", "own", "refused", "passed", "behind_gap", "held", "dropped", "stuck", "lost")
 """Keys of what has not arrived yet."""
 
 
@@ -299,14 +299,15 @@ def _coming(counts: Row) -> Iterator[str]:
             ", which cleaned the origin and drops {} until a restart",
         ),
         ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
+        ("lost", "has not arrived at", "have not arrived at", ""),
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
         if name == "held":
             then = f"; {' and '.join(counts[name]['stopped_servers'])}"
+        if name == "lost" and counts[name]["by"]:
+            then = f", and {listed(counts[name]['by'])} lost {{}} with its old data"
         if name == "stuck" and counts["stuck_behind_links"]:
             then = f": {links_say(counts)}".replace("{", "{{").replace("}", "}}")
-        elif name == "stuck" and (maker := counts[name].get("lost_by")):
-            then = f", and {maker} lost {{}} with its old data"
         elif name == "stuck" and (source := counts[name].get("if_source")):
             then = f", if {source} is the source: {NOT_TOLD}"
         elif name == "stuck" and counts[name].get("uncovered"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -196,7 +196,7 @@ def _with_starts(log: Any) -> Iterator[tuple[Row, Place]]:
 
 
 def stopped_for_good(
-    log: Any, quiet: Iterable[tuple[Link, Row]], alike: Mapping[str, int]
+    log: Any, quiet: Collection[tuple[Link, Row]], alike: Mapping[str, int]
 ) -> Iterator[FailingAgreement]:
     """The agreements that have stopped for good by the log of their supplier, whatever their status says.
 
@@ -213,6 +213,11 @@ def stopped_for_good(
         if code == _START:  # all agreements of a server begin anew with it
             before.clear()
             stopped.clear()
+        elif code == _ONLINE:
+            for link, _ in quiet:
+                if (link.suffix or "") in (row["text"] or ""):
+                    before.pop(link.name, None)
+                    stopped.pop(link.name, None)
         elif name not in named:
             continue
         elif code == FATAL:
