@@ -98,7 +98,8 @@ def duplicate_origin(context: DetectorContext) -> Iterator[Finding]:
                         f"find out whether two servers use it; if so, give one of them another origin and "
                         f"{context.topology.system.refill} it from the other",
                         "two changes may have one position: each server takes the other's for one that it has",
-                        "if the server only got a new address, no data is at stake: the old address has to leave the vectors",
+                        "if the server only got a new address, the old one has to leave the vectors; a server that starts with a "
+                        "new address may make its log of changes anew: what others lacked then is missing there",
                     ),
                 ),
             )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from workbench.diagnosis.comparable_servers import comparable
 from workbench.diagnosis.detector_context import DetectorContext
+from workbench.diagnosis.gone_links import telling
 from workbench.diagnosis.precedence import DECIDED_BY_A_PERSON
 from workbench.engine.entries import SUMMED_HERE, Differing, differing
 from workbench.engine.parquet_read import Part
@@ -46,7 +47,7 @@ def choices(context: DetectorContext, findings: Sequence[Finding], suffix: str |
     said += [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
     to_know = "collect with --entries, and plan anew" if context.topology.system.proving else "compare the rows before"
     for choice in _choices(context, suffix, mine):
-        said.append(_told(choice, context.topology.system.refill, to_know))
+        said.append(_told(choice, context.topology.system.refill, _fillings(context, suffix, choice), to_know))
     return said
 
 
@@ -106,7 +107,39 @@ def _states(context: DetectorContext, suffix: str | None, server: str) -> list[P
     ]
 
 
-def _told(choice: Choice, refill: str, to_know: str) -> str:
+def _fillings(context: DetectorContext, suffix: str | None, choice: Choice) -> str:
+    """Who is filled from whom, in an order in which it can be done; where no link leads, a new one comes first.
+
+    Who keeps its data and is fed by servers alone that are filled, is filled in the end: their logs begin anew.
+    """
+    feeding = {
+        (link.supplier, link.consumer)
+        for link in context.topology.links
+        if link.suffix == suffix and link.consumer and link.enabled is not False
+    }
+    keep_log = {one.server for one in context.topology.replicas if one.suffix == suffix and one.keeps_log}
+    reached, left, said, giving = [*choice.kept], [*choice.filled], dict[str, list[str]](), set[str]()
+
+    def fill(source: str, server: str, note: str = "", then: str = "") -> None:
+        said.setdefault(source + note, []).append(then + server)
+        giving.add(source)
+        reached.append(server)
+
+    known = {*choice.kept} & keep_log <= telling(context)  # else a link may lead from there to any of them
+    while left:
+        givers = reached if known else choice.kept
+        ways = [(by, to) for by in givers for to in left if by in keep_log and (by, to) in feeding]
+        by, to = ways[0] if ways else (choice.kept[0], left[0])
+        fill(by, to, " (over a new agreement: no link leads there)" if known and not ways else "")
+        left.remove(to)
+    for server in choice.kept:
+        sources = sorted(by for by, to in feeding if to == server)
+        if sources and server not in giving and {*sources} <= {*choice.filled}:
+            fill(sources[0], server, then="then ")
+    return ", ".join(f"{', '.join(servers)} from {source}" for source, servers in said.items())
+
+
+def _told(choice: Choice, refill: str, fillings: str, to_know: str) -> str:
     losses = []
     for name, lost in choice.lost.items():
         if lost is None:
@@ -123,5 +156,4 @@ def _told(choice: Choice, refill: str, to_know: str) -> str:
                 what.append(f"{only} that {choice.kept[0]} does not have, or has as another one")
             what += [f"its values of {counted(lost.unlike, 'entry', 'entries')}"] if lost.unlike else []
             losses.append(f"{name} loses {' and '.join(what)}{names}")
-    kept, filled = ", ".join(choice.kept), ", ".join(choice.filled)
-    return f"to keep the data of {kept}, {refill} {filled} from {choice.kept[0]}: {'; '.join(losses)}"
+    return f"to keep the data of {', '.join(choice.kept)}, {refill} {fillings}: {'; '.join(losses)}"

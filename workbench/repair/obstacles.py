@@ -127,8 +127,10 @@ def _on_its_way(count: int, server: str, busy: Sequence[str]) -> str:
     return f"{count:,} {wait} for {server}, which was busy and refused {', '.join(busy)} at the last attempt: {again}"
 
 
-def blocked_notes(model: Model, behind: Iterable[MissingAt], stopped: Mapping[str, str]) -> list[str]:
-    """What waits behind links that do not run, for each server."""
+def blocked_notes(
+    model: Model, behind: Iterable[MissingAt], stopped: Mapping[str, str], waiting: Mapping[str, int]
+) -> list[str]:
+    """What waits behind links that do not run, for each server; of what it waits for (`waiting`) logs may name a part only."""
     lacks: dict[str, list[MissingAt]] = {}
     for lack in behind:
         lacks.setdefault(lack.server, []).append(lack)
@@ -142,7 +144,8 @@ def blocked_notes(model: Model, behind: Iterable[MissingAt], stopped: Mapping[st
             if code
             else f"and no link that is known to run brings {them}"
         )
-        said.append(f"{count:,} {has} not arrived at {name}, {why}")
+        least = "at least " if count < waiting.get(name, 0) else ""
+        said.append(f"{least}{count:,} {has} not arrived at {name}, {why}")
     return said
 
 

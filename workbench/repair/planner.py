@@ -9,6 +9,7 @@ Planning reads a case and nothing else. It has no way to write to a server.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -250,8 +251,13 @@ class _Planned:
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
         # Behind a link that fails nothing arrives, whatever else the plan does.
         done = achieved(running, effects)[1] if failing else done
-        self.open += blocked_notes(model, self.behind & done.pending(), stopped_servers(self.findings, suffix))
-        done.go_on()
+        waiting: Counter[str] = Counter()
+        for row in self.context.verdicts.pending:
+            waiting[row["server"]] += row["count"] if row["suffix"] == suffix else 0
+        stopped = stopped_servers(self.findings, suffix)
+        self.open += blocked_notes(model, self.behind & done.pending(), stopped, waiting)
+        if effects:
+            done.go_on()
         for row in standing_of(done, suffix, model.gone()):
             thrown = done.gone() - model.gone()
             open_ = {lack for lack in self.unjudged if lack.server == row["server"] and lack.lot not in thrown}
@@ -260,6 +266,9 @@ class _Planned:
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             add_beside(row, self.beside, done)
             tiers_afterwards(row, self.counted, done)
+            if not effects:  # the model may know of more than is told; nothing is lost by a plan that does nothing
+                as_now = next((x for x in self.before if (x["server"], x["suffix"]) == (row["server"], suffix)), row)
+                row |= {key: min(row[key], as_now[key]) for key in ("missing", "pending")}
             self.after.append(row)
 
     def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

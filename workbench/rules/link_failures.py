@@ -53,7 +53,7 @@ LinkKey = tuple[str, str | None, str]
 """Supplier, suffix and name."""
 
 
-LAST_SESSION = "its last session ended"
+LAST_SESSION, FILLED_LAST = "its last session ended", "its last filling of the consumer ended"
 """What `since` is the time of, where a session ended well before."""
 _MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED, ANCHOR_LOST)
 

@@ -22,10 +22,11 @@ from workbench.engine.selective_read import named_in, rows_at, rows_where
 from workbench.intake.inputs import Input
 from workbench.model import System
 from workbench.systems import format_with
-from workbench.tables import Numbers
+from workbench.tables import SCHEMAS, Numbers
 from workbench.topology.topology import Replica, Topology
 
-_OF_RESULTS = ("position", "outcome", "at", "code", "replicated", "link", "origin", "operation", "target", "offset")
+_OF_RESULTS = tuple(SCHEMAS["applied"].names)
+"""All that may be asked of a result."""
 
 
 class Evidence:

@@ -110,10 +110,15 @@ def skews(context: DetectorContext) -> list[Skew]:
             if own and (one.last is None or own[1] > one.last[1]):
                 one.last, one.positions = own, max(own[1] - at, timedelta(0))
             one.pulled |= any(made - at >= _LEAST for origin, (_, made) in leads.items() if origin != replica.origin)
-        if one.ahead < _LEAST or one.last is None:
-            continue
-        one.evidence.append({"server": server, "position": one.last[0], "position_at": one.last[1].isoformat()})
         one.refusing = _refusing(context, server)
+        mute = {row["suffix"] or "" for row in one.refusing if (row["server"], row["code"]) == (server, _NO_CSN)}
+        if one.last is None or (one.ahead < _LEAST and not (mute and one.stopped)):
+            continue
+        # A suffix that was at rest while the clock was ahead has no CSN that shows it, and makes none either.
+        one.beyond += sorted(mute - {*one.beyond})
+        one.sound = [suffix for suffix in one.sound if suffix not in mute]
+        if one.ahead >= _LEAST:
+            one.evidence.append({"server": server, "position": one.last[0], "position_at": one.last[1].isoformat()})
         found.append(one)
     return found
 
@@ -151,7 +156,13 @@ def _refusing(context: DetectorContext, server: str) -> list[Mapping[str, Any]]:
     """The links of the server, to it or from it, over which sessions fail because of clocks."""
     ends = {(link.supplier, link.suffix, link.name): link.consumer for link in context.topology.links}
     return [
-        {"link": key[2], "suffix": key[1], "server": key[0], "status": row.get("status")}
+        {
+            "link": key[2],
+            "suffix": key[1],
+            "server": key[0],
+            "status": row.get("status"),
+            "code": row.get("status_code"),
+        }
         for key, row in sorted(context.statuses().items(), key=str)
         if server in (key[0], ends.get(key))
         and of_session(row)
@@ -210,14 +221,20 @@ def _stopped(context: DetectorContext, server: str) -> tuple[datetime, int] | No
 
 def _finding(context: DetectorContext, one: Skew, dragged: list[Skew]) -> Finding:
     assert one.last is not None, "a server without own changes is not looked at"
-    much, server = _days(one.ahead), one.server
-    grade = _grade(one.ahead)
+    # Where no CSN shows it any more, its log says how far they would have to lie ahead.
+    by_log = one.stopped if one.ahead < _LEAST else None
+    ahead = timedelta(seconds=by_log[1]) if by_log else one.ahead
+    much, server = _days(ahead), one.server
+    grade = _grade(ahead)
     # CSNs may lie a day ahead of the clock, no more.
-    opens = one.last[1] - FURTHEST
-    beyond = one.ahead > FURTHEST
+    opens = (by_log[0] + ahead if by_log else one.last[1]) - FURTHEST
+    beyond = ahead > FURTHEST
     every = f"every write of {' and '.join(one.beyond)}" if one.beyond and one.sound else "every write"
     told = [
-        f"the clock of {server} is {much} ahead of the moment at which it was read"
+        f"the clock of {server} was {much} ahead: its log says at {by_log[0]:%Y-%m-%d %H:%M:%S} that the CSNs of "
+        f"{' and '.join(one.beyond)} would have to lie that far ahead, and it makes none"
+        if by_log
+        else f"the clock of {server} is {much} ahead of the moment at which it was read"
         if one.clock
         else f"the clock of {server} was {much} ahead: {one.back[0]} has lines of up to {one.back[1]:%Y-%m-%d %H:%M:%S} UTC, and "
         f"behind them lines of {one.back[2]:%Y-%m-%d %H:%M:%S} UTC, when it was set right"

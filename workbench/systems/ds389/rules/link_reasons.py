@@ -84,7 +84,9 @@ EXPIRED, NOT_YET_VALID, NOT_TRUSTED, OTHER_HOST = (
 )
 """In a few words: why the supplier does not accept the certificate that its consumer shows."""
 
-_VERIFIED = re.compile(r"certificate verify failed \(([a-z' -]{1,80})\)")
+_VERIFIED = re.compile(
+    r"(?:certificate verify failed \(([a-z' -]{1,80})\)|tls: (hostname does not match [a-z ]{1,60}))"
+)
 _REJECTED: Mapping[str, str] = {
     "certificate has expired": EXPIRED,
     "certificate is not yet valid": NOT_YET_VALID,
@@ -96,6 +98,8 @@ _REJECTED: Mapping[str, str] = {
     "unable to get local issuer certificate": NOT_TRUSTED,
     "unable to verify the first certificate": NOT_TRUSTED,
     "hostname mismatch": OTHER_HOST,
+    "hostname does not match name in peer certificate": OTHER_HOST,
+    "hostname does not match cn in peer certificate": OTHER_HOST,
     "ip address mismatch": OTHER_HOST,
 }
 """The words of OpenSSL as it rejects a certificate, in lower case -> why, in a few words."""
@@ -198,8 +202,9 @@ def as_verified(cause: Cause, line: str) -> Cause:
     found = _VERIFIED.search(line)
     if cause.reason != TLS or not found:
         return cause
-    says = f"{cause.says}; the supplier's errors log says why: certificate verify failed, {found[1]}"
-    return replace(cause, says=says, short=_REJECTED.get(found[1], cause.short))
+    why = found[1] or found[2]
+    says = f"{cause.says}; the supplier's errors log says why: {'certificate verify failed, ' if found[1] else ''}{why}"
+    return replace(cause, says=says, short=_REJECTED.get(why, cause.short))
 
 
 def stopped_for(line: str) -> Cause:

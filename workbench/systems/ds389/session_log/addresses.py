@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from workbench.intake.links import one_machine
+from workbench.systems.ds389.formats.directory import REPLICA
 from workbench.systems.ds389.session_log.fillings_begun import Fillings, fillings_of
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ class Addresses:
             told = row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]
             if told and (server, row["suffix"], row["origin"]) in own:
                 self.of.setdefault(server, Counter())[row["url"].partition("://")[2].strip("/").lower()] += 1
+        self.configured: dict[str, Counter[str]] = {}
+        """Where servers listen by their own configuration; of a log nothing tells which of its addresses is of now."""
         self.only: dict[str, str] = {}
         """Server -> the one name or address on which it listens, of those that do not on all."""
         for one in case.inputs:
             if one.server in shown.down:
                 self.silent |= dict.fromkeys(one.facts.get("addresses", {}), one.server)
+            if one.snapshot == shown.snapshot and one.kind == REPLICA.key:
+                self.configured.setdefault(one.server, Counter()).update(one.facts.get("addresses", {}))
             if one.snapshot == shown.snapshot and (only := one.facts.get("listens_only_at")):
                 self.only[one.server] = only
 
@@ -63,8 +68,9 @@ class Addresses:
             return None
         known = []
         for server in sorted({link.consumer or ""} if link.consumer in there else there - mine):
-            found = [one.rpartition(":") for one, _ in self.of.get(server, Counter()).most_common()]
-            at = [f"{host}:{port}" for its, _, port in found if one_machine(its, host)]
+            its = self.of.get(server) or self.configured.get(server) or Counter()
+            found = [one.rpartition(":") for one, _ in its.most_common()]
+            at = [f"{host}:{port}" for where, _, port in found if one_machine(where, host)]
             if others := [one for one in at if one != link.address]:
                 known.append((server, others[0]))
         named = [one for one in known if re.search(rf"(?:^|[^0-9A-Za-z]){re.escape(one[0])}$", link.name)]

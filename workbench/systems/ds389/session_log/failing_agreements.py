@@ -105,9 +105,14 @@ class FailingAgreement:
 
         A session that goes on may fail like those before it.
         """
-        ended: datetime | None = self.row.get("ended_at") or (None if goes_on(self.row) else last_success(self.row))
         filled = self.row.get("init_ended_at") if self.row.get("init_outcome") == SUCCEEDED else None
-        return max(filter(None, (ended, filled)), default=None)
+        return max(filter(None, (self.session_ended, filled)), default=None)
+
+    @property
+    def session_ended(self) -> datetime | None:
+        """When its last session ended, as far as its status tells; a server that was restarted forgets it."""
+        ended: datetime | None = self.row.get("ended_at") or (None if goes_on(self.row) else last_success(self.row))
+        return ended
 
     def is_new(self, place: Place) -> bool:
         """False for a line about the time before its last session ended."""

@@ -20,6 +20,7 @@ from workbench.rules.link_failures import (
     BACKING_OFF,
     BIND_REFUSED,
     CONSUMER_READ_ONLY,
+    FILLED_LAST,
     LAST_SESSION,
     NO_SUCH_REPLICA,
     REFUSED,
@@ -183,10 +184,11 @@ def _to_itself(link: Link, places: Addresses) -> Cause | None:
 
 def _since(one: FailingAgreement) -> tuple[datetime | None, str]:
     """From when on it fails, and what tells so. After its last session it may have had nothing to send for long."""
+    last = LAST_SESSION if one.session_ended == one.ended else FILLED_LAST
     if one.ended is None or (one.first and not one.shared and one.first > one.ended):
-        ended = f"; its last session ended at {one.ended:%Y-%m-%d %H:%M:%S}" if one.ended else ""
+        ended = f"; {last} at {one.ended:%Y-%m-%d %H:%M:%S}" if one.ended else ""
         return one.first, f"its log first shows a failure{ended}"
-    return one.ended, LAST_SESSION
+    return one.ended, last
 
 
 def _told(
