@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from workbench.rules.link_failures import CLOCK_REFUSED, LAST_SESSION
+from workbench.rules.link_failures import CLOCK_REFUSED, FILLED_LAST, LAST_SESSION
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.own_attributes import OWN_NOTES
@@ -111,7 +111,7 @@ def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> 
 
 def _ran_since(own: LinkFailure, other: LinkFailure) -> bool:
     """True if a link held a session that ended well after the other one began to fail."""
-    return bool(own.since_is == LAST_SESSION and own.since and other.since and own.since > other.since)
+    return bool(own.since_is in (LAST_SESSION, FILLED_LAST) and own.since and other.since and own.since > other.since)
 
 
 def _key(link: Link) -> LinkKey:
