@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from case_samples import INCIDENT
 from detector_samples import findings, of, plain_line, stamp
+from entry_samples import answered
 from mesh_samples import SUFFIX, agreement, changelog, claims, csn, elements, pair_of_servers, replica
 
 Files = dict[str, Any]
@@ -64,6 +65,45 @@ def test_own_changes_are_hidden_by_the_next_write(wrote: bool, tmp_path: Path) -
         [("s1", "1", list(made(1, 3, 4)))] if wrote else []
     )
     assert all(one["severity"] == "error" for one in hidden)
+
+
+@pytest.mark.parametrize(
+    ("lines", "maker"),
+    [({"s2": False}, "s2"), ({"s2": True}, "")],
+)
+def test_what_another_server_made_as_this_origin_is_no_own_change(
+    lines: dict[str, bool], maker: str, tmp_path: Path
+) -> None:
+    """`lines`: the servers with lines of the changes in their access logs, and whether a supplier sent them."""
+    kept = [*made(1, 0, 1, 2), *made(2, 1, 2), *made(1, 90)]
+    files = two(kept, FIVE, claims(r1=(0, 90), r2=(1, 2)), claims(r1=(0, 4), r2=(1, 2)))
+    for name, sent in lines.items():
+        connected = "".join(
+            f"{stamp(1)} conn={number} fd=64 slot=64 connection from 10.0.0.1 to 10.0.0.2\n" for number in (1, 2)
+        )
+        files[f"{name}.access.log"] = connected + "".join(
+            answered(second, "uid=x", csn(second, 1), sent) for second in (3, 4)
+        )
+    found = findings(tmp_path, files)
+    assert bool(of("OWN_CHANGES_HIDDEN", found)) == (not maker)
+    (missed,) = (one for one in of("MISSED_CHANGE", found) if one["server"] == "s1")
+    assert (f"; {maker} made 2 of them when it had this origin" in missed["summary"]) == bool(maker)
+    assert ("OWN_CHANGES_HIDDEN" in missed["summary"]) == (not maker)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_only_the_log_of_another_server_of_the_same_origin_had_is_not_said_to_be_lost(
+    shared: bool, tmp_path: Path
+) -> None:
+    """s2 had replica ID 1 when it was read before, and two changes that the log of s1 did not have then."""
+    kept, now = [*made(1, 0, 1, 2), *made(2, 1, 2)], claims(r1=(0, 4), r2=(1, 2))
+    before = two(kept, FIVE, claims(r1=(0, 2), r2=(1, 2)), now)
+    if shared:
+        before["s2.replica.ldif"] = replica(1, elements(now))
+    found = findings(tmp_path, before, two([*kept, *made(1, 90)], FIVE, claims(r1=(0, 90), r2=(1, 2)), now))
+    assert bool(of("OWN_CHANGES_HIDDEN", found)) == (not shared)
+    (missed,) = (one for one in of("MISSED_CHANGE", found) if one["server"] == "s1")
+    assert ("; s2 made 2 of them when it had this origin" in missed["summary"]) == shared
 
 
 # --- ROLLED_BACK

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from entry_samples import logged, mesh
-from mesh_samples import SUFFIX, case_of, csn
+from entry_samples import export, logged, mesh
+from mesh_samples import SUFFIX, case_of, claims, csn, elements
 
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.systems.ds389.live.entry_executors import Rewrite
@@ -88,3 +88,33 @@ def test_only_what_replaced_all_values_is_the_writing_of_a_step(lines: list[str]
     details = {"dn": f"uid=d2y,{SUFFIX}", "values": {"uid": ["d2x", "d2y"]}, "hidden": []}
     step: Any = SimpleNamespace(details=details, suffix=SUFFIX, on="s2")
     assert Rewrite().done(servers, step, {"own": BACK}) is done
+
+
+ADDED, RENAMED, REMOVED_AT = csn(10, 1), csn(20, 1), csn(30, 1)
+
+
+def renamed_and_gone(*, deleted: bool) -> dict[str, str | bytes]:
+    """s1 added uid=c0, named it m0, and deleted it or not; s2 logs nothing, and has no such entry and no trace of one.
+
+    A cleaning took the element of s1 out of the vector in its own entries: no comparison shows what s1 has.
+    """
+    name = f"nsuniqueid=2-2-2-1,uid=m0,{SUFFIX}" if deleted else f"uid=m0,{SUFFIX}"
+    state = f"objectClass;vucsn-{REMOVED_AT}: nsTombstone\n" if deleted else ""
+    here = (
+        f"dn: {name}\nobjectClass;vucsn-{ADDED}: person\n{state}uid;vucsn-{step_of(RENAMED)};mdcsn-{RENAMED}: m0\n"
+        f"uid;vucsn-{ADDED};mdcsn-{ADDED};vdcsn-{RENAMED};deleted: c0\nnsUniqueId: 2-2-2-1\n\n"
+    )
+    log = logged(ADDED, 1, "uid=c0", "add: uid\nuid: c0\n-\n", "add")
+    log += logged(RENAMED, 1, "uid=c0", "newrdn: uid=m0\ndeleteoldrdn: true", "modrdn")
+    log += logged(REMOVED_AT, 1, "uid=m0", "", "delete") if deleted else ""
+    log += logged(csn(60, 1), 2, "uid=x", "replace: sn\nsn: x\n-\n")
+    files = mesh({"r1": (1, 60), "r2": (1, 1)}, {"s1": [here], "s2": []}, {"s1": log})
+    return files | {"s1.entries.ldif": export(elements(claims(r2=(1, 1))), [here])}
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_of_an_entry_that_was_renamed_and_then_deleted_nothing_is_missing(deleted: bool, tmp_path: Path) -> None:
+    """Its tombstone keeps the value of the former name, with the marks of the addition and of the renaming."""
+    found = diagnose(case_of(tmp_path, renamed_and_gone(deleted=deleted)))
+    about = {row["position"] for row in found["missing"]}
+    assert not about & {ADDED, RENAMED, REMOVED_AT} if deleted else {ADDED, RENAMED} <= about

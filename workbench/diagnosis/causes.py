@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from workbench.diagnosis.changes_thrown_away import named_in
 from workbench.diagnosis.left_out_changes import name_left_out, name_only_who_has_it
+from workbench.diagnosis.made_by_others import made_by_others
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ _LOOKED_AT = 10_000
 """Changes of one origin that are held against each candidate."""
 
 Key = tuple[str, str | None, str]
+
+
+def made_elsewhere(maker: str, origin: str) -> str:
+    """Why a server lacks a change of its own origin that another one made, as a reason."""
+    return f"{maker} made it when it had origin {origin} (its own logs say so)"
 
 
 def told_without_code(reasons: Sequence[str], codes: Collection[str]) -> str:
@@ -49,17 +55,21 @@ def name_causes(context: DetectorContext) -> None:
     """
     if context.topology.system.proving is None:
         return
-    missing: dict[Key, list[dict[str, Any]]] = {}
+    missing: dict[tuple[Key, str], list[dict[str, Any]]] = {}
+    makers = context.once(made_by_others)
     lacked = [row for row in context.verdicts.missing if row["rule"] == ENTRIES_LACK]
     for row in context.verdicts.missing:
         if row["rule"] == ENTRIES_LACK:
             row["reasons"] = [UNTOLD]
             continue
-        missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
+        key = row["server"], row["suffix"], row["origin"]
+        maker = makers.get((row["server"], row["suffix"], row["position"]), "")
+        missing.setdefault((key, maker), []).append(row)
     context.verdicts.cut_short = name_left_out(context, lacked)
     name_only_who_has_it(context.verdicts.missing, context.verdicts.cut_short)
-    for key, rows in missing.items():
+    for (key, maker), rows in missing.items():
         proving, loss = context.topology.proving, _loss(context, key, rows[:_LOOKED_AT])
+        loss = replace(loss, own=False) if maker else loss
         candidates = proving.causes(loss)
         # What may have happened in another suffix is no cause, and leaves none the only one.
         cleaned, sure = _cleaned(context, key[2]), tuple(one for one in loss.resets if one.sure)
@@ -75,7 +85,7 @@ def name_causes(context: DetectorContext) -> None:
             certain = codes == {one.code for one in surely if row["position"] in one.loses}
             row["cause"] = (codes.pop() or None) if certain and len(codes) == 1 else None
             told = [f"{one.code}: {one.because}" if one.code else one.because for one in fitting]
-            row["reasons"] = told or [NOTHING_FITS]
+            row["reasons"] = told or [made_elsewhere(maker, key[2]) if maker else NOTHING_FITS]
     gone = named_in(context.thrown_away)
     for row in context.verdicts.missing:
         if (row["suffix"], row["position"]) in gone:

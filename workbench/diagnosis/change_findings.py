@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.before_filling import fed_alone_first, losing_sources, source_first
-from workbench.diagnosis.changes_thrown_away import is_thrown_away, kept_by_entries, named_in
+from workbench.diagnosis.changes_thrown_away import is_thrown_away, kept_by_entries, missed_by_all, named_in
 from workbench.diagnosis.closed_ways import unlogged
 from workbench.diagnosis.dropped_changes import how_dropped, restart_first
 from workbench.diagnosis.entry_diagnosis import OF_TWO, OWN_SINCE, clock_of, is_shared
@@ -16,6 +16,7 @@ from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, 
 from workbench.diagnosis.former_suppliers import supplier_again, was_maker
 from workbench.diagnosis.fractional import alike_first
 from workbench.diagnosis.left_in_logs import LOG_ONLY
+from workbench.diagnosis.made_by_others import made_by_others, makers_in_words, makers_of
 from workbench.diagnosis.missed_by_vector import lost_with, missed_of_vector, refill_of
 from workbench.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.diagnosis.only_holders import as_collected, keep_only_holder, only_here
@@ -98,6 +99,8 @@ def rolled_back(context: DetectorContext) -> Iterator[Finding]:
         if not (had > own or _lived_on(context, one, top, newest.get(one.server))) or _of_two(context, one):
             continue
         show = context.topology.system.show
+        if makers_of(context, one.server, one.suffix, {show(top)}):
+            continue
         replaced = "" if context.topology.pulling else replaced_after(context, one.server, one.suffix, [top])
         why = f"{replaced}, and these data lack them" if replaced else "it was restored from an older state"
         shown = "which was restored from an older state"
@@ -187,7 +190,8 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
     # What its entries lose while its log keeps it was not lost by going back in time.
     logged = (row for row in context.verdicts.missing if row.get("rule") != ENTRIES_LACK)
     of_two = {(one.server, one.suffix) for one in context.topology.replicas if _of_two(context, one)}
-    gone = named_in(context.thrown_away)
+    gone, of_others = named_in(context.thrown_away), context.once(made_by_others)
+    logged = (row for row in logged if (row["server"], row["suffix"], row["position"]) not in of_others)
     for key, lost in _by_key(logged).items():
         server, suffix, origin = key
         rows = [row for row in lost if (row["suffix"], row["position"]) not in gone]
@@ -306,7 +310,7 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
         elif context.topology.system.streaming:
             what, mend, never, beware = missed_of_stream(context, server, where, rows)
         elif is_thrown_away(context, rows):
-            what, mend, never, beware = _missed_by_all(context, rows, server)
+            what, mend, never, beware = missed_by_all(context, rows, server)
             by_hand = ""
         else:
             what, mend, never, beware = missed_of_vector(context, rows, server, writers, fillers, whole)
@@ -338,6 +342,7 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
             "MISSED_CHANGE",
             "error",
             f"{server} missed {counted(len(rows))} of origin {origin}, {ends(first, end)}, and {what}{why}"
+            f"{makers_in_words(context, rows)}"
             f"{f'; {replaced} (its errors log says so)' if replaced else ''}{cut}",
             **_of_changes(key, rows),
             fix=newer_first(context, rows, fix),
@@ -348,19 +353,6 @@ def _of_before(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> M
     """What to do first about those of some changes that only the logs of servers without data have."""
     old = [row for row in rows if from_a_log_of_before(context, [row], row["held_by"])]
     return from_a_log_of_before(context, old, holders_of_rows(old)) if old else None
-
-
-def _missed_by_all(
-    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str
-) -> tuple[str, str, str, str]:
-    """The same of changes that went with the old data of their maker."""
-    maker = named_in(context.thrown_away)[rows[0]["suffix"], rows[0]["position"]].maker.server
-    return (
-        f"its vector covers {'it' if len(rows) == 1 else 'them'}",
-        f"do what CHANGES_THROWN_AWAY of {maker} says",
-        "no session and no initialisation brings what no server holds",
-        f"the data of {maker}, which made them, were replaced since",
-    )
 
 
 def stranded_change(context: DetectorContext) -> Iterator[Finding]:

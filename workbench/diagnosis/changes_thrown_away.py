@@ -136,6 +136,19 @@ def named_in(some: Iterable[ThrownAway]) -> dict[tuple[str | None, str], ThrownA
     return {(row["suffix"], row["position"]): one for one in some for row in one.changes}
 
 
+def missed_by_all(
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str
+) -> tuple[str, str, str, str]:
+    """What is so of missing changes that went with the old data of their maker, what to do, why, and of what to beware."""
+    maker = named_in(context.thrown_away)[rows[0]["suffix"], rows[0]["position"]].maker.server
+    return (
+        f"its vector covers {'it' if len(rows) == 1 else 'them'}",
+        f"do what CHANGES_THROWN_AWAY of {maker} says",
+        "no session and no initialisation brings what no server holds",
+        f"the data of {maker}, which made them, were replaced since",
+    )
+
+
 def _nowhere(
     context: DetectorContext, maker: Replica, reset: Reset, position: str, lacking: set[str], none: set[str]
 ) -> bool:

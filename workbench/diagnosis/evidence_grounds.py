@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosis.carried_changes import rows_elsewhere
 from workbench.diagnosis.dropped_changes import answers_that_count
 from workbench.diagnosis.initialisations import initialisations
 from workbench.diagnosis.older_state_put_back import not_put_back
@@ -239,14 +240,9 @@ class Proofs:
         if not asked.any() or not counts:
             return lacking
         columns, server = ["position", "entry", "attribute", "state", "offset"], self.replica.server
-        others = {one.server for one in self.evidence.inputs} - {server}
-        found = [
-            self.evidence.told("entry_states", columns, self.evidence.between(some), other) for other in sorted(others)
-        ]
-        found = [rows for rows in found if len(rows)]
-        if not found:
+        rows = rows_elsewhere(self.evidence, some, columns, server)
+        if rows is None:
             return lacking
-        rows = pa.concat_tables(found)
         need_not = pa.array(sorted(left_out), pa.string())
         rows = rows.filter(pc.invert(pc.is_in(pc.utf8_lower(rows["attribute"]), need_not)))
         rows = rows.append_column("change", changes_of(self.system, rows["position"]))

@@ -96,10 +96,11 @@ def _brings(
     rules, log = next(iter(supplying.rule_sets.values()))(), context.case.log(supplier.log)
     left = {origin: span for origin, span in supplier.vector.items() if origin not in former}
     planned = plan(rules, log, left, consumer.vector, consumer.origin or "")
-    return planned.decision == SEND and all(_sends(context, planned, row) for row in waits)
+    return planned.decision == SEND and all(sends(context, planned, row) for row in waits)
 
 
-def _sends(context: DetectorContext, planned: Plan, row: Mapping[str, Any]) -> bool:
+def sends(context: DetectorContext, planned: Plan, row: Mapping[str, Any]) -> bool:
+    """True if a session as planned brings all that this row waits for."""
     sent = planned.to_send.get(row["origin"])
     typed = context.topology.system.typed
     return bool(sent and sent.last and sent.last >= (typed(row["last"]) or "") and sent.changes >= row["count"])

@@ -13,6 +13,7 @@ from workbench.diagnosis.failing_links import LINK_DISABLED, LINK_FAILING, refus
 from workbench.diagnosis.former_origins import cleaning_first
 from workbench.diagnosis.former_suppliers import maker_before, not_by_links, stranded_on
 from workbench.diagnosis.gone_links import gone_links
+from workbench.diagnosis.lost_own_element import one_change_first
 from workbench.diagnosis.passed_over_changes import passed_over
 from workbench.diagnosis.restart_order import read_first
 from workbench.diagnosis.stuck_servers import to_be_filled
@@ -178,8 +179,8 @@ def _turned_down(pair: Row) -> bool:
 def _way(context: DetectorContext, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
-    if cleaned := cleaning_first(context, server, suffix):
-        return cleaned
+    if first := cleaning_first(context, server, suffix) or one_change_first(context, server, suffix):
+        return first
     if stuck := _without_anchor(context, row):
         names, one = listed(stuck, "and", _NAMED), len(stuck) == 1
         what = f"what the {'finding' if one else 'findings'} on {names} {'says' if one else 'say'}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.former_origins import in_the_way
 from workbench.diagnosis.former_suppliers import unsent_of
+from workbench.diagnosis.lost_own_element import lost_elements
 from workbench.diagnosis.only_holders import (
     keep_only_holder,
     keeps_log,
@@ -43,6 +44,8 @@ def reinit_required(context: DetectorContext) -> Iterator[Finding]:
             continue
         if (one.server, one.suffix) in context.once(in_the_way):
             continue  # sessions begin once a former origin is cleaned
+        if (one.server, one.suffix) in context.once(lost_elements):
+            continue  # sessions begin once it makes a change
         # Data that lack changes themselves are no source.
         lacking = lacking_what_others_have(context, one.suffix)
         lacking |= {server for server, suffix in context.without_data if suffix == one.suffix}

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from workbench.diagnosis.former_suppliers import origins_of
+from workbench.diagnosis.lost_own_element import lost_elements
 from workbench.rules.repair_model import LogModel, Model
 from workbench.rules.vectors import last
 
@@ -38,6 +39,8 @@ def without_unsent(context: DetectorContext, replica: Replica, seen: Mapping[str
         replica.claims and not replica.empty
     ):  # the log may be there, and not the claim: a former origin, or a cleaned one
         unsent |= {*origins_of(context, replica)} - replica.vector.keys()
+    if lost := context.once(lost_elements).get((replica.server, replica.suffix)):
+        unsent.add(lost.origin)  # its log has them, and sessions go by its vector
     sent = {origin: span for origin, span in seen.items() if origin not in unsent}
     return sent | {origin: replica.vector[origin] for origin in unsent & replica.vector.keys()}
 

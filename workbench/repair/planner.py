@@ -21,6 +21,7 @@ from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.diagnosis_text import how_it_arrives
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.diagnosis.left_in_logs import left_in_log
+from workbench.diagnosis.made_by_others import made_by_others
 from workbench.diagnosis.relayed_changes import WITHOUT_DATA
 from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.diagnosis.without_record import keeps_none
@@ -473,11 +474,14 @@ class _Planned:
     def _code(self, view: View, model: Model, server: str, hidden: bool, lacks: Iterable[MissingAt]) -> str:
         if hidden and not self.system.tiering:  # there what is lacking is the end of a log
             own = model.servers[server].origin
-            # What entries alone lack was not lost by going back in time.
+            # What entries alone lack was not lost by going back in time, nor what another server made.
             by_entries = {
                 row["position"]
                 for row in view.context.verdicts.missing
                 if row.get("rule") == ENTRIES_LACK and row["server"] == server
+            }
+            by_entries |= {
+                at for name, of, at in view.context.once(made_by_others) if (name, of) == (server, view.suffix)
             }
             lots = [model.lots[one.lot] for one in lacks]
             back = any(lot.origin == own and lot.last not in by_entries for lot in lots)

@@ -10,8 +10,9 @@ _INFO, _WARNING, _ERROR = "info", "warning", "error"
 
 CODES: Mapping[str, Code] = {
     "BROKEN_VECTOR": Code(
-        "a RUV has an element without URL or with one CSN only, an element twice, or one host under two replica IDs",
-        (_INFO, _WARNING),
+        "a RUV has an element without URL or with one CSN only, an element twice, or one host under two replica IDs; an "
+        "error where an element, or its own that is gone, keeps sessions from beginning",
+        (_INFO, _WARNING, _ERROR),
     ),
     "CLOCK_BEHIND": Code(
         "a server gets changes before others, whose clocks agree, made them; an error from a day on if these were right then",

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from workbench.diagnosis.former_origins import cleaning_first, in_the_way
 from workbench.diagnosis.initialisations import initialisations
+from workbench.diagnosis.lost_own_element import lost_elements, one_change_first
 from workbench.diagnosis.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
 from workbench.diagnosis.pending_fixes import turned_away
 from workbench.diagnosis.stuck_servers import to_be_filled
@@ -110,7 +111,9 @@ def anchor_not_found(context: DetectorContext) -> Iterator[Finding]:
             stuck.setdefault(_of_one_log(row), []).append(row["consumer"])
     for row, told, moment, others in found:
         names = stuck.get(_of_one_log(row), [])
-        cleaned = (row["consumer"], row["suffix"]) in context.once(in_the_way)  # then it begins elsewhere
+        about = row["consumer"], row["suffix"]
+        # Once an origin is cleaned, or the consumer makes a change, it begins elsewhere.
+        cleaned = about in context.once(in_the_way) or about in context.once(lost_elements)
         yield Finding(
             "ANCHOR_MISSING" if row["anchor_class"] == MISSING else "ANCHOR_PURGED",
             "info" if moment else "warning" if others or cleaned else "error",
@@ -249,7 +252,7 @@ def _repairs(context: DetectorContext, row: Row, others: list[str]) -> tuple[Map
             step(f"let {others[0]} serve {row['consumer']}, then look again", "it still has the record to start at"),
         )
     consumer, suffix = row["consumer"], row["suffix"]
-    if first := cleaning_first(context, consumer, suffix):
+    if first := cleaning_first(context, consumer, suffix) or one_change_first(context, consumer, suffix):
         return (first,)
     beware = do_not_ignore(context, row["supplier"], suffix, row["link"])
     if first := keep_only_holder(context, consumer, suffix) or write_again_first(context, consumer, suffix):

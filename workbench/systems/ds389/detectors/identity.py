@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from workbench.diagnosis.dropped_changes import perhaps_restarted
 from workbench.diagnosis.former_origins import InTheWay, in_the_way
 from workbench.diagnosis.left_in_logs import stranded_first
+from workbench.diagnosis.lost_own_element import LostElement, lost_elements, lost_says
 from workbench.model import EVIDENCE_SHOWN, Finding, counted, first_few, listed, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown
 from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, slow_servers
-from workbench.systems.ds389.native import replica_dn
+from workbench.systems.ds389.native import keep_alive_dn, replica_dn
 from workbench.systems.ds389.rules.cleaning import (
     CRASHES_ALONE,
     CRASHES_REACHED,
@@ -79,6 +80,8 @@ def broken_vector(context: DetectorContext) -> Iterator[Finding]:
                 row for row in rows if row["origin"] in about.origins
             )
             shared |= {*about.origins, *_origin_of(context, about.maker, suffix)}
+        if lost := context.once(lost_elements).get((server, suffix)):
+            wrong[lost_says(server, lost)] = [row for row in rows if row["origin"] == lost.origin] or rows[:1]
         used = {one.origin for one in context.topology.replicas if one.suffix == suffix}
         moment = wrong.keys() == {_NO_URL} and all(row["origin"] in used for row in wrong[_NO_URL])
         if wrong:
@@ -87,12 +90,14 @@ def broken_vector(context: DetectorContext) -> Iterator[Finding]:
             own = replica is not None and any(row["problem"] and row["origin"] == replica.origin for row in found)
             yield Finding(
                 "BROKEN_VECTOR",
-                "error" if stands else "info" if moment else "warning",
+                "error" if stands or lost else "info" if moment else "warning",
                 f"the RUV of {server} is broken: {'; '.join(sorted(wrong))}",
                 server=server,
                 suffix=suffix,
                 evidence=first_few(map(element_shown, found)),
-                fix=(
+                fix=_lost_fixes(context, server, suffix, lost)
+                if lost
+                else (
                     *stranded_first(context.verdicts, server, suffix),
                     step(
                         f"restart {server}: the element of its own replica ID is broken, and it makes that anew when it starts",
@@ -117,8 +122,38 @@ def broken_vector(context: DetectorContext) -> Iterator[Finding]:
                 root="; ".join(
                     f"nothing goes to {name}: replica ID {listed(about.origins)}, which {about.maker} had before, is in the way"
                     for name, about in stands
+                )
+                or (
+                    f"nothing goes to {server}: its RUV has lost its own element, of replica ID {lost.origin}"
+                    if lost
+                    else ""
                 ),
             )
+
+
+def _lost_fixes(
+    context: DetectorContext, server: str, suffix: str | None, lost: LostElement
+) -> tuple[Mapping[str, str | None], ...]:
+    """What lets sessions with a server begin again whose RUV lost its own element."""
+    why = f"with it its own element is back in its RUV, and sessions begin where {server} stands"
+    beware = f"do not initialise {server}: it is not needed, and throws away what only {server} has"
+    entry = f"as of its entry {keep_alive_dn(suffix or '', lost.origin)}"
+    if not lost.again:
+        return (step(f"make one change on {server}, {entry}", why, beware),)
+    words = ("replication", "promote", "--suffix", suffix or "", "--newrole", "supplier", "--replica-id", lost.origin)
+    return (
+        step(
+            f"make {server} a supplier again, with the replica ID that it had, on {server}: `dsconf INSTANCE {shlex.join(words)}`"
+            f"; then make one change on it, {entry}",
+            why,
+            f"only if replica ID {lost.origin} was neither cleaned since nor given to another server; {beware}",
+        ),
+        step(
+            f"or, if {server} is to stay a hub, initialise it from a server with all that it has: `workbench plan` compares them",
+            "a hub makes no changes: its RUV gets that element from a server that has it",
+            "first do what STRANDED_CHANGE says of it, if anything",
+        ),
+    )
 
 
 def _stands_in_the_way(name: str, about: InTheWay) -> str:

@@ -61,7 +61,7 @@ _MENDS = {
         REPLICATION_WAS_OFF,
     ),
     "temporary-agreement": _ANCHOR,
-    "wake": (*_ANCHOR, *_WAITING),
+    "wake": (*_ANCHOR, *_WAITING, "BROKEN_VECTOR"),
     "rescue": (ROLLED_BACK, *_WAITING),
     "enable": _WAITING,
 }

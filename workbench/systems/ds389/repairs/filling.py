@@ -43,6 +43,7 @@ from workbench.systems.ds389.repairs.links import (
     enabling,
     fills_when_switched_on,
     links_to,
+    needless,
     not_now,
     off,
     switched_on_instead,
@@ -91,7 +92,7 @@ class Initialise:
         first = _stranded_first(view, need)
         for link in ranked[:SOURCES]:
             draft = self._with_those_behind(view, self._draft(view, link, need.server), need.server)
-            yield replace(draft, refused=draft.refused or first)
+            yield replace(draft, refused=draft.refused or first, unasked=draft.unasked or needless(view, need))
 
     def _with_those_behind(self, view: View, draft: ProposedRepair, server: str) -> ProposedRepair:
         """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from workbench.diagnosis.failing_links import FILLS_WHEN_STARTED
 from workbench.diagnosis.left_in_logs import claimed_alone, left_in_log
+from workbench.diagnosis.lost_own_element import lost_elements
 from workbench.diagnosis.misnamed_links import meant_for
 from workbench.diagnosis.relayed_changes import (
     DATABASE_FAILING,
@@ -243,6 +244,9 @@ class Wake:
         """For a server that waits behind an agreement that is on."""
         if need.hidden or need.code == ROLLED_BACK or not need.lacks:
             return
+        if own := _change_of_its_own(view, need):
+            yield own
+            return
         links = [link for link in view.model.links if link.consumer == need.server and link.runs]
         silent = [link for link in links if link.waits is not None]
         if silent or not _all_logged(view, need):
@@ -264,6 +268,37 @@ class Wake:
             return None
         says = f"make one change on {step.on}: {link.supplier} then {then.format(link.consumer)}"
         return ProposedRepair("wake", says, (step,), load="one change, and a session with what waits")
+
+
+def _change_of_its_own(view: View, need: Need) -> ProposedRepair | None:
+    """One harmless change of the server that waits, whose RUV lost its own element; None for another, or if it brings less."""
+    server = need.server or ""
+    lost = view.context.once(lost_elements).get((server, view.suffix))
+    step = None if lost is None or lost.again else waking(view, server, [server])
+    if lost is None or step is None:
+        return None
+    names = " and ".join(lost.suppliers)
+    step = replace(
+        step,
+        says=f"{server} makes one change, of its own keep-alive entry: its own element is back in its RUV, and {names} begin"
+        f"{'s' * (len(lost.suppliers) == 1)} sessions with it",
+        expects=f"{server} has all that {lost.suppliers[0]} has",
+        details={**step.details, "level": [lost.suppliers[0], server]},
+    )
+    says = f"make one change on {server}: sessions with it begin then at records that the changelogs still have"
+    draft = ProposedRepair("wake", says, (step,), load="one change, and a session with what waits")
+    return draft if _brings(view, draft, need) else None
+
+
+def needless(view: View, need: Need) -> str:
+    """Why a server is filled only if a person asks for it by name; empty: nothing tells that it need not be."""
+    lost = view.context.once(lost_elements).get((need.server or "", view.suffix))
+    if lost is None:
+        return ""
+    again = f"made a supplier again, with replica ID {lost.origin}, and " if lost.again else ""
+    return (
+        f"{need.server} need not be filled: {again}with one change of its own, sessions with it begin (BROKEN_VECTOR)"
+    )
 
 
 def _brought_by_each(view: View, need: Need) -> bool:
