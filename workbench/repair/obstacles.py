@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -125,6 +126,14 @@ def _on_its_way(count: int, server: str, busy: Sequence[str]) -> str:
         return f"{count:,} {are} way to {server}, over links that run: {again}"
     wait = "change waits" if count == 1 else "changes wait"
     return f"{count:,} {wait} for {server}, which was busy and refused {', '.join(busy)} at the last attempt: {again}"
+
+
+def waits_for(context: DetectorContext, suffix: str | None) -> Counter[str]:
+    """Server -> how many changes of the suffix it waits for, from any evidence."""
+    waiting: Counter[str] = Counter()
+    for row in context.verdicts.pending:
+        waiting[row["server"]] += row["count"] if row["suffix"] == suffix else 0
+    return waiting
 
 
 def blocked_notes(

@@ -9,7 +9,6 @@ Planning reads a case and nothing else. It has no way to write to a server.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,6 +46,7 @@ from workbench.repair.obstacles import (
     on_their_way,
     stopped_links,
     stopped_servers,
+    waits_for,
     told_of,
     unapplied_of,
 )
@@ -252,11 +252,8 @@ class _Planned:
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
         # Behind a link that fails nothing arrives, whatever else the plan does.
         done = achieved(running, effects)[1] if failing else done
-        waiting: Counter[str] = Counter()
-        for row in self.context.verdicts.pending:
-            waiting[row["server"]] += row["count"] if row["suffix"] == suffix else 0
         stopped = stopped_servers(self.findings, suffix)
-        self.open += blocked_notes(model, self.behind & done.pending(), stopped, waiting)
+        self.open += blocked_notes(model, self.behind & done.pending(), stopped, waits_for(self.context, suffix))
         if effects:
             done.go_on()
         for row in standing_of(done, suffix, model.gone()):
