@@ -46,9 +46,9 @@ from workbench.repair.obstacles import (
     on_their_way,
     stopped_links,
     stopped_servers,
-    waits_for,
     told_of,
     unapplied_of,
+    waits_for,
 )
 from workbench.repair.outcomes import outcome_of
 from workbench.repair.plan_model import model_of
