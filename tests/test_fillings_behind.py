@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from slow_mending import fresh, unlike
 
 from workbench.diagnosis.closed_ways import LinkedPairs
@@ -17,6 +18,7 @@ from workbench.rules.send_session import SortedLog
 from workbench.rules.vectors import Span
 from workbench.systems import system_named
 from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.repairs import links
 from workbench.systems.ds389.repairs.filling import Initialise
 from workbench.systems.ds389.rules.sending import ONCE, Sending
 
@@ -81,3 +83,31 @@ def test_whoever_a_way_fills_in_the_end_is_no_cost_of_it() -> None:
     draft = way._with_those_behind(view, way._draft(view, links[0], "h"), "h")
     assert [step.server for step in draft.steps] == ["h", "g", "r"]
     assert "no step of this way" not in draft.costs
+
+
+@pytest.mark.parametrize(
+    ("filled", "hides", "enabled", "switched"),
+    [
+        (set(), False, False, True),
+        ({"a"}, False, False, False),
+        (set(), True, False, False),
+        (set(), False, True, False),
+    ],
+)
+def test_a_link_that_is_off_comes_before_a_second_filling(
+    filled: set[str], hides: bool, enabled: bool, switched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """g would be cut off; a-to-g is off, and a has the record: g keeps its data, unless a is filled itself or hides something."""
+
+    def achieved(model: Any, effects: Any) -> tuple[Any, Any]:
+        runs = any(effect["do"] == "run" for effect in effects)
+        unsaid = [SimpleNamespace(server="g")] if runs and hides else []
+        return SimpleNamespace(cut=frozenset() if runs else frozenset("g"), unsaid=unsaid), model
+
+    monkeypatch.setattr(links, "achieved", achieved)
+    link = SimpleNamespace(supplier="a", consumer="g", name="a-to-g", suffix="dc=one", address="g:389", enabled=enabled)
+    context = SimpleNamespace(topology=SimpleNamespace(links=[link]), once=lambda asked: {})
+    model = SimpleNamespace(links=[repair_model.Link("a", "g", enabled)])
+    view: Any = SimpleNamespace(suffix="dc=one", context=context, model=model)
+    way = links.switched_on_instead(view, {"g"}, [{"do": "initialise", "server": "h", "source": "a"}], filled)
+    assert [step.key for step in way.steps] == ["enable-a-to-g"] if switched and way else way is None and not switched

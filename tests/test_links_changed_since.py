@@ -1,0 +1,69 @@
+"""Agreements that were changed, switched or begun anew since their last attempt: their status and their log are of before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from detector_samples import findings, of, zulu
+from link_samples import DISABLED_BEFORE, FINE, NO_CONNECTION, line, mesh, not_connected
+from mesh_samples import SUFFIX, case_of
+
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.case_plan import plan_for
+
+_BY_ITSELF = "cn=Multisupplier Replication Plugin,cn=plugins,cn=config"
+
+
+def changed(second: float, tried: float, by: str = "cn=directory manager") -> str:
+    """Lines of an agreement that was changed then, and whose status is of an attempt."""
+    moment = zulu(tried)
+    date = f"{moment[:4]}-{moment[4:6]}-{moment[6:8]}T{moment[8:10]}:{moment[10:12]}:{moment[12:14]}Z"
+    status = json.dumps({"state": "green", "ldap_rc": "0", "repl_rc": "0", "date": date})
+    return f"modifiersName: {by}\nmodifyTimestamp: {zulu(second)}\nnsds5replicaLastUpdateStatusJSON: {status}\n"
+
+
+_READ = line(60, "INFO - main - the server was read about then")
+
+
+@pytest.mark.parametrize(
+    ("more", "stands"),
+    [
+        (changed(40, 10), True),
+        (changed(55, 10), False),  # it may begin any moment
+        (changed(40, 10, _BY_ITSELF), False),  # the server noted what its consumer has
+        (changed(5, 10), False),  # its status is of after that
+        ("", False),
+    ],
+)
+def test_an_agreement_that_was_switched_off_and_on_and_began_nothing(more: str, stands: bool, tmp_path: Path) -> None:
+    """Seen on 3.1.2: switched off and on while it waited after a failure, it did nothing until it was poked."""
+    case = case_of(tmp_path, mesh(DISABLED_BEFORE, _READ, more, ended=None))
+    found = diagnose(case)
+    fails = of("LINK_FAILING", found["findings"])
+    assert bool(fails) is stands
+    for one in fails:
+        assert "is switched on, and began no session since" in one["summary"] and one["waiting"] == 5
+        assert "repl-agmt poke" in one["fix"][0]["repair"]
+        assert "5 changes have not arrived at s2: the link to-s2 fails" in headline(found)
+        assert not any("on its way" in said or "on their way" in said for said in plan_for(case).open)
+
+
+@pytest.mark.parametrize("since", [True, False])
+def test_a_failure_of_before_an_agreement_was_changed_is_none_of_now(since: bool, tmp_path: Path) -> None:
+    """It led to another port then: nothing is known of the new one."""
+    log = not_connected(9, "localhost:38999") + _READ
+    fails = of("LINK_FAILING", findings(tmp_path, mesh(NO_CONNECTION, log, changed(40 if since else 5, 9), ended=None)))
+    assert bool(fails) is not since
+
+
+def test_new_data_begin_the_agreements_of_a_server_anew(tmp_path: Path) -> None:
+    """Its log said that it had stopped until somebody acts; then the server was filled."""
+    head = 'ERR - NSMMReplicationPlugin - repl5_inc_run - agmt="cn=to-s2" (localhost:38902): '
+    stopped = line(9, f"{head}Incremental update failed and requires administrator action")
+    name = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change"
+    online = line(20, f"{name} - Replica {SUFFIX} is coming online; enabling replication")
+    assert of("LINK_FAILING", findings(tmp_path / "stopped", mesh(FINE, stopped, ended=4)))
+    assert not of("LINK_FAILING", findings(tmp_path / "filled", mesh(FINE, stopped + online, ended=4)))
