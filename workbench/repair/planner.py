@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench.case.case import Case
 from workbench.diagnosis.case_diagnosis import case_at, context_of
+from workbench.diagnosis.closed_ways import in_no_log
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.diagnosis_text import how_it_arrives
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
@@ -151,6 +152,7 @@ class _Planned:
         self.before: list[dict[str, Any]] = []
         self.after: list[dict[str, Any]] = []
         self.never: dict[tuple[str, str | None], int] = {}
+        self.too_young: dict[tuple[str, str | None], int] = {}
         self.beside: dict[str, Beside] = {}
         self.counted: Lacking = {}
         self.open: list[str] = []
@@ -228,7 +230,9 @@ class _Planned:
         unlike = all_unlike(self.context, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
         own = of_their_own(self.context, before)
-        taken = Taken(*found, before, after, self.repairs.mends, unlike, own, self.done, self.repairs.cured)
+        taken = Taken(
+            *found, before, after, self.repairs.mends, unlike, own, self.done, self.repairs.cured, self.too_young
+        )
         left = not_mended(self.findings, self.context.topology, taken, unmarked(self.context, self.findings))
         return (*left, *to_be_made_again(self.context, self.steps))
 
@@ -279,6 +283,8 @@ class _Planned:
             waits = [one for one in found.pending if (one["server"], one["suffix"]) == about]
             never = sum(one["count"] - one["available"] for one in self._stuck(about))
             pending = sum(one["count"] for one in waits)
+            young = (one["count"] - one["available"] - in_no_log(one) for one in self._stuck(about))
+            self.too_young[about] = max(sum(young), 0)
             self.never[about] = max(min(never, pending - row["pending"]), 0)
             row["missing"] = sum((one["server"], one["suffix"]) == about for one in found.missing)
             row["pending"] = pending
