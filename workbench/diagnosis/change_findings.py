@@ -16,6 +16,7 @@ from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, 
 from workbench.diagnosis.former_suppliers import supplier_again, was_maker
 from workbench.diagnosis.fractional import alike_first
 from workbench.diagnosis.left_in_logs import LOG_ONLY
+from workbench.diagnosis.links_for_stranded import agreement_first
 from workbench.diagnosis.made_by_others import made_by_others, makers_in_words, makers_of
 from workbench.diagnosis.missed_by_vector import lost_with, missed_of_vector, refill_of
 from workbench.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
@@ -386,6 +387,8 @@ def _kept_or_saved(
     if kept := _kept_by_others(context, server, rows):
         return (kept,)
     again = supplier_again(context, server, rows)
+    if not unread and (linked := agreement_first(context, server, rows)):
+        return (linked,)
     if not unread:
         saved = _saved_first(context, server)
         return (again, {**saved, "repair": f"or {saved['repair']}"}) if again else (saved,)

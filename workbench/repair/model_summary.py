@@ -185,3 +185,9 @@ def why_chosen(chosen: EvaluatedRepair, course: EvaluatedRepair, draft: Proposed
             else "it is the gentlest way that was proven"
         )
     return f"it restores {counted(chosen.restored)}, {lost}, and is the gentlest way that does"
+
+
+def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The row of a plan that does nothing: the model may know of more changes than are told, and nothing is lost by it."""
+    now = next((one for one in before if (one["server"], one["suffix"]) == (row["server"], row["suffix"])), row)
+    return row | {key: min(row[key], now[key]) for key in ("missing", "pending")}

@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench.case.case import Case
 from workbench.diagnosis.case_diagnosis import case_at, context_of
+from workbench.diagnosis.closed_ways import in_no_log
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.diagnosis_text import how_it_arrives
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
@@ -30,6 +31,7 @@ from workbench.repair.model_summary import (
     arriving,
     changes_by_origin,
     newer_than_logs,
+    no_worse,
     servers_told,
     standing_of,
     why_chosen,
@@ -152,6 +154,7 @@ class _Planned:
         self.before: list[dict[str, Any]] = []
         self.after: list[dict[str, Any]] = []
         self.never: dict[tuple[str, str | None], int] = {}
+        self.too_young: dict[tuple[str, str | None], int] = {}
         self.beside: dict[str, Beside] = {}
         self.counted: Lacking = {}
         self.open: list[str] = []
@@ -229,7 +232,8 @@ class _Planned:
         unlike = all_unlike(self.context, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
         own = of_their_own(self.context, before)
-        taken = Taken(*found, before, after, self.repairs.mends, unlike, own, self.done, self.repairs.cured)
+        more = unlike, own, self.done, self.repairs.cured, self.too_young
+        taken = Taken(*found, before, after, self.repairs.mends, *more)
         left = not_mended(self.findings, self.context.topology, taken, unmarked(self.context, self.findings))
         return (*left, *to_be_made_again(self.context, self.steps))
 
@@ -238,8 +242,7 @@ class _Planned:
 
         Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
         """
-        failing = stopped_links(self.context.topology, self.findings, suffix)
-        running = model.copy()
+        failing, running = stopped_links(self.context.topology, self.findings, suffix), model.copy()
         running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
         if not effects:
             model = running  # without steps nothing is promised but what comes over links that run
@@ -264,10 +267,7 @@ class _Planned:
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             add_beside(row, self.beside, done)
             tiers_afterwards(row, self.counted, done)
-            if not effects:  # the model may know of more than is told; nothing is lost by a plan that does nothing
-                as_now = next((x for x in self.before if (x["server"], x["suffix"]) == (row["server"], suffix)), row)
-                row |= {key: min(row[key], as_now[key]) for key in ("missing", "pending")}
-            self.after.append(row)
+            self.after.append(row if effects else no_worse(row, self.before))
 
     def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The same rows with the numbers of the diagnosis: the model does not know what a server got while others were read.
@@ -285,6 +285,7 @@ class _Planned:
             waits = [one for one in found.pending if (one["server"], one["suffix"]) == about]
             never = sum(one["count"] - one["available"] for one in self._stuck(about))
             pending = sum(one["count"] for one in waits)
+            self.too_young[about] = max(never - sum(map(in_no_log, self._stuck(about))), 0)
             self.never[about] = max(min(never, pending - row["pending"]), 0)
             row["missing"] = sum((one["server"], one["suffix"]) == about for one in found.missing)
             row["pending"] = pending
@@ -292,8 +293,8 @@ class _Planned:
 
     def _stuck(self, about: tuple[str, str | None]) -> list[Mapping[str, Any]]:
         """What a server waits for and no collected server would send or pass on."""
-        mine = (one for one in self.context.verdicts.pending if (one["server"], one["suffix"]) == about)
-        return [row for row in mine if how_it_arrives(row) != "waiting"]
+        pending = self.context.verdicts.pending
+        return [x for x in pending if (x["server"], x["suffix"]) == about and how_it_arrives(x) != "waiting"]
 
     def _unjudged(self, model: Model, suffix: str | None) -> frozenset[MissingAt]:
         """What the model takes for lacking and the diagnosis does not: it is counted neither now nor afterwards."""

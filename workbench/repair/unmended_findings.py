@@ -58,6 +58,7 @@ class Taken:
     own       (server, suffix) -> how many entries have values there that others do not show
     models    suffix -> its servers when all is done
     cured     codes of findings that are no longer true once all that their server waits for has arrived (`Repairs.cured`)
+    too_young (server, suffix) -> how many changes it waits for that were made after the logs were read
     """
 
     chosen: Sequence[tuple[Need, str]]
@@ -72,6 +73,7 @@ class Taken:
     own: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
     models: Mapping[str | None, Model] = field(default_factory=dict)
     cured: Collection[str] = ()
+    too_young: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
 
 
 def filled_by(steps: Iterable[Step]) -> set[str]:
@@ -217,12 +219,25 @@ def _throws_away(one: Finding, taken: Taken) -> bool:
 
 
 def _delivered(one: Finding, taken: Taken) -> bool:
-    """True if the others wait for what a server alone holds, which keeps its data, and lack nothing when all is done."""
+    """True if the others wait for what a server alone holds, which keeps its data, and have that, or lack nothing, in the end."""
     others = {key for key in taken.after if key[0] != one.server and one.suffix in (None, key[1])}
     waited = any(row["pending"] for key, row in taken.before.items() if key in others)
     left = any(taken.after[key]["missing"] or taken.after[key]["pending"] for key in others)
     filled = one.server in filled_by(taken.steps)
-    return bool(taken.chosen) and waited and not left and not filled and not _saving(one, taken)
+    arrives = not left or _spread(one, taken)
+    return bool(taken.chosen) and waited and arrives and not filled and not _saving(one, taken)
+
+
+def _spread(one: Finding, taken: Taken) -> bool:
+    """True if all others with a log have each lot of the origin that a server holds, or get it over links that fail now."""
+    model = taken.models.get(one.suffix)
+    if model is None or one.server not in model.servers:
+        return False
+    mine = {number for number in model.servers[one.server].holds if model.lots[number].origin == one.origin}
+    logging = [other for name, other in model.servers.items() if name != one.server and other.log is not None]
+    inside = all(any(model.lots[lot].first <= item <= model.lots[lot].last for lot in mine) for item in one.items)
+    spread = bool(logging) and all(mine <= other.holds for other in logging)
+    return inside and spread
 
 
 def _told(one: Finding, taken: Taken) -> bool:
@@ -322,6 +337,8 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
         }
     rows = [(key, row) for key, row in taken.after.items() if key[0] in about and one.suffix in (None, key[1])]
     level = bool(rows) and not any(row["missing"] or row["pending"] for _, row in rows)
+    if one.code == PENDING and taken.chosen and rows:
+        return not any(row["missing"] or row["pending"] > taken.too_young.get(key, 0) for key, row in rows)
     if one.code in (MISSED, HIDDEN, PENDING, CANNOT_SERVE):
         return level
     mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
