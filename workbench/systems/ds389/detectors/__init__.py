@@ -25,7 +25,7 @@ from workbench.systems.ds389.detectors.identity import (
 from workbench.systems.ds389.detectors.ignored import missing_ignored
 from workbench.systems.ds389.detectors.initialisations import initialisation_aborted, initialisation_running
 from workbench.systems.ds389.detectors.logins import logins_fail
-from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
+from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss, refused_without_vector
 from workbench.systems.ds389.detectors.moves import contradicting_moves
 from workbench.systems.ds389.detectors.replicas_off import replication_off
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
@@ -64,6 +64,7 @@ DETECTORS: Detectors = {
     APPLYING: (
         contradicting_moves,
         apply_skipped,
+        refused_without_vector,
         apply_retry_loop,
         login_notes_refused,
         clean_forced_loss,

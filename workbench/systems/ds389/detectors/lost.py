@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosis.repair_sources import sources_that_fill
-from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step
+from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.ldap_results import in_words
 from workbench.systems.ds389.session_log.log_ends import logs_end
 from workbench.systems.ds389.session_log.refusals import said_at
@@ -74,6 +75,69 @@ def apply_skipped(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def refused_without_vector(context: DetectorContext) -> Iterator[Finding]:
+    """The same of servers of which nothing tells what they have seen: their logs alone show what they refused.
+
+    What a server took in the end is not among it.
+    """
+    telling = {replica.server for replica in context.topology.replicas if replica.tells}
+    arrived = (pc.field("replicated") == pa.scalar(True)) & pc.field("position").is_valid()
+    for server in sorted({one.server for one in context.inputs} - telling):
+        refused = _lines(context, server, arrived & (pc.field("outcome") == _REFUSED))
+        refused = refused.filter(
+            pa.array([skipped_for_good(code or 0) for code in refused["code"].to_pylist()], pa.bool_())
+        )
+        if not len(refused):
+            continue
+        positions = pc.unique(refused["position"])
+        taken = _lines(context, server, (pc.field("outcome") == "applied") & pc.field("position").isin(positions))
+        left = refused.filter(pc.invert(pc.is_in(refused["position"], value_set=pc.unique(taken["position"]))))
+        rows = left.sort_by("position").to_pylist()
+        csns = list(dict.fromkeys(row["position"] for row in rows))
+        if not csns:
+            continue
+        results = listed([in_words(code) for code in sorted({row["code"] for row in rows})])
+        yield Finding(
+            "APPLY_SKIPPED",
+            "warning",
+            f"{server} refused {counted(len(csns))} of its suppliers with {results}, {ends(csns[0], csns[-1])}, and its log does "
+            "not show that it took them later; without its vector nothing tells whether they are sent again",
+            server=server,
+            items=tuple(csns[:ITEMS_SHOWN]),
+            evidence=first_few(
+                {
+                    "server": server,
+                    "file": row["file"],
+                    "offset": row["offset"],
+                    "position": row["position"],
+                    "code": row["code"],
+                }
+                for row in rows
+            ),
+            fix=(
+                step(
+                    f"collect {server} and its suppliers with `workbench collect`, or add the entries of their replicas and "
+                    "their changelogs, and diagnose again",
+                    "a supplier goes on behind a change that was refused so, and its next change hides the refused one",
+                ),
+            ),
+        )
+
+
+def _lines(context: DetectorContext, server: str, where: pc.Expression) -> pa.Table:
+    """What the logs of a server in the last snapshot say of changes."""
+    columns = ["file", "offset", "position", "code"]
+    found = [*context.rows("applied", columns, where, snapshot=context.topology.snapshot, server=server)]
+    tables = [pa.table({name: _plain(batch[name]) for name in columns}) for batch in found]
+    kinds = [pa.string(), pa.int64(), pa.string(), pa.int64()]
+    empty = pa.table({name: pa.array([], kind) for name, kind in zip(columns, kinds, strict=True)})
+    return pa.concat_tables([empty, *tables])
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _answers(
