@@ -125,8 +125,9 @@ def _fillings(context: DetectorContext, suffix: str | None, choice: Choice) -> s
         giving.add(source)
         reached.append(server)
 
-    known = {*choice.kept} & keep_log <= telling(context)  # else a link may lead from there to any of them
+    listed = telling(context)
     while left:
+        known = {*reached} & keep_log <= listed  # else a link may lead from there to any of them
         givers = reached if known else choice.kept
         ways = [(by, to) for by in givers for to in left if by in keep_log and (by, to) in feeding]
         by, to = ways[0] if ways else (choice.kept[0], left[0])
