@@ -53,10 +53,14 @@ def test_an_agreement_that_was_switched_off_and_on_and_began_nothing(more: str, 
 
 @pytest.mark.parametrize("since", [True, False])
 def test_a_failure_of_before_an_agreement_was_changed_is_none_of_now(since: bool, tmp_path: Path) -> None:
-    """It led to another port then: nothing is known of the new one."""
+    """It led to another port then: nothing is known of the new one, and nothing comes before it tries again."""
     log = not_connected(9, "localhost:38999") + _READ
-    fails = of("LINK_FAILING", findings(tmp_path, mesh(NO_CONNECTION, log, changed(40 if since else 5, 9), ended=None)))
-    assert bool(fails) is not since
+    case = case_of(tmp_path, mesh(NO_CONNECTION, log, changed(40 if since else 5, 9), ended=None))
+    found = diagnose(case)
+    (fails,) = of("LINK_FAILING", found["findings"])
+    assert fails["severity"] == "error" and "5 changes have not arrived at s2" in headline(found)
+    assert ("nothing shows an attempt since" in fails["summary"]) is since
+    assert ("repl-agmt poke" in fails["fix"][0]["repair"]) is since
 
 
 def test_new_data_begin_the_agreements_of_a_server_anew(tmp_path: Path) -> None:
@@ -67,3 +71,5 @@ def test_new_data_begin_the_agreements_of_a_server_anew(tmp_path: Path) -> None:
     online = line(20, f"{name} - Replica {SUFFIX} is coming online; enabling replication")
     assert of("LINK_FAILING", findings(tmp_path / "stopped", mesh(FINE, stopped, ended=4)))
     assert not of("LINK_FAILING", findings(tmp_path / "filled", mesh(FINE, stopped + online, ended=4)))
+    other = online.replace(SUFFIX, f"ou=people,{SUFFIX}")
+    assert of("LINK_FAILING", findings(tmp_path / "other", mesh(FINE, stopped + other, ended=4)))

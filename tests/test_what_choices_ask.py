@@ -57,6 +57,35 @@ def test_the_port_of_a_read_only_server_is_that_of_its_configuration(port: int, 
     assert ("--port 38904" in one["fix"][0]["repair"]) is moved
 
 
+def test_the_port_for_encrypted_connections_is_another_one(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {**pair_of_servers(9, 9)}
+    status = told("Error (-1) Problem connecting to replica - LDAP error: Can't contact LDAP server (connection error)")
+    encrypted = f"nsDS5ReplicaTransportInfo: LDAPS\n{status}"
+    files["s1.agreements.ldif"] = (
+        agreement("to-s2", 38902) + agreement("to-s3", 38993).rstrip("\n") + f"\n{encrypted}\n"
+    )
+    files["s1.errors.log"] = not_connected(9, "localhost:38993")
+    read_only = replica(65535, elements(claims(r1=(0, 4), r2=(1, 2)))).replace("nsDS5Flags: 1", "nsDS5Flags: 0")
+    files["s3.replica.ldif"] = read_only + _CONFIG.format(38903)
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert "38903" not in one["summary"] and not any("38903" in fix["repair"] for fix in one["fix"])
+
+
+def test_who_keeps_no_log_feeds_nobody_as_it_is(tmp_path: Path) -> None:
+    """Only the read-only s3 has the data of the first beginning."""
+    first, other = elements(claims(r1=(0, 9))), elements(claims(r1=(70, 74)), _OTHER)
+    made = changelog([csn(second, 1) for second in range(70, 75)])
+    files: dict[str, str | bytes] = {
+        "s1.replica.ldif": replica(1, other),
+        "s1.changelog.ldif": made,
+        "s1.agreements.ldif": agreement("s1-to-s3", 38903),
+        "s3.replica.ldif": replica(65535, first).replace("nsDS5Flags: 1", "nsDS5Flags: 0"),
+        "s3.errors.log": listening("s3")["s3.errors.log"],
+    }
+    said = "\n".join(plan_for(case_of(tmp_path, files)).open)
+    assert "to keep the data of s3, initialise s1 from s3 (which has to be made a supplier first):" in said
+
+
 def test_what_its_maker_lost_waits_behind_no_link(tmp_path: Path) -> None:
     """Nothing brings it, so that the link that fails is no reason."""
     files: dict[str, str | bytes] = {**pair_of_servers(9, 4)}

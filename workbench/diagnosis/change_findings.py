@@ -100,7 +100,12 @@ def rolled_back(context: DetectorContext) -> Iterator[Finding]:
         if not (had > own or _lived_on(context, one, top, newest.get(one.server))) or _of_two(context, one):
             continue
         show = context.topology.system.show
-        if makers_of(context, one.server, one.suffix, {show(top)}):
+        lacked = {
+            row["position"]
+            for row in context.verdicts.missing
+            if (row["server"], row["suffix"], row["origin"]) == (one.server, one.suffix, one.origin)
+        }
+        if {show(top), *lacked} <= makers_of(context, one.server, one.suffix, {show(top), *lacked}).keys():
             continue
         replaced = "" if context.topology.pulling else replaced_after(context, one.server, one.suffix, [top])
         why = f"{replaced}, and these data lack them" if replaced else "it was restored from an older state"

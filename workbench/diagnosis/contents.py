@@ -33,9 +33,11 @@ from workbench.rules.contents import (
     Held,
     MissingEffect,
     Unlike,
+    apart,
     compared,
     name_of,
     plain_name,
+    unlike_others,
 )
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import COMMITTED, LOG_REPLACED, Ground, Proving, Reset
@@ -316,7 +318,9 @@ class Contents:
                     unlike.add(Unlike(tuple(sorted(spoilt)), lack.attribute))
                     continue
                 if came or not self._lacks_it(held[lack.server], lack):
-                    unlike |= {Unlike((lack.server,), lack.attribute)} if not came or _unlike(held, lack) else set()
+                    unlike |= (
+                        {Unlike((lack.server,), lack.attribute)} if not came or unlike_others(held, lack) else set()
+                    )
                 else:
                     told.setdefault((lack.attribute, lack.position), set()).add(lack.server)
             for (attribute, position), servers in sorted(told.items()):
@@ -369,7 +373,7 @@ class Contents:
     ) -> Difference:
         others = tuple(sorted(server for server in held if server not in servers))
         # Whoever is like one of these does not differ from it.
-        unlike = (other for other in others if all(_apart(held[other], held[one], attribute) for one in servers))
+        unlike = (other for other in others if all(apart(held[other], held[one], attribute) for one in servers))
         others = tuple(unlike) or others
         change = self.evidence.system.change_of(position) if position else None
         return Difference(entry, target, attribute, tuple(sorted(servers)), others, change)
@@ -576,6 +580,16 @@ class Contents:
     def _was_deleted(self, server: str, there: Held) -> bool:
         return there.status == DELETED and there.deleted is not None and self._expected(server, there.deleted)
 
+    @cached_property
+    def bearers(self) -> dict[str, set[tuple[str, str]]]:
+        """Name of a living entry, as `name_of` has it -> the entries and servers that it is of, among those that are unequal."""
+        found: dict[str, set[tuple[str, str]]] = {}
+        for entry, held in self.held.items():
+            for server, there in held.items():
+                if there.status == LIVE:
+                    found.setdefault(name_of(there.target), set()).add((entry, server))
+        return found
+
     def unexplained(self) -> Iterable[Difference]:
         """The differences that no other evidence explains: no log tells that one of the servers missed the change."""
         for one in self.differences:
@@ -583,18 +597,3 @@ class Contents:
                 yield one
             elif servers := tuple(server for server in one.servers if one.position in self.told.get(server, ())):
                 yield Difference(one.entry, one.target, one.attribute, servers, one.others, one.position)
-
-
-def _apart(one: Held, other: Held, attribute: str) -> bool:
-    """True if an entry is not the same on two servers: one has it alone, or its name or the values of the attribute differ."""
-    if not attribute or (one.status == LIVE) != (other.status == LIVE):
-        return (one.status == LIVE) != (other.status == LIVE)
-    if attribute == "dn":
-        return name_of(one.target) != name_of(other.target)
-    return {*one.present.get(attribute, ())} != {*other.present.get(attribute, ())}
-
-
-def _unlike(held: Mapping[str, Held], lack: MissingEffect) -> bool:
-    """True if the server has other values of the attribute than some other one."""
-    mine = {*held[lack.server].present.get(lack.attribute, {})}
-    return any({*there.present.get(lack.attribute, {})} != mine for there in held.values())

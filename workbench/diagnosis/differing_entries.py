@@ -463,13 +463,7 @@ def _told(contents: Contents, differences: Sequence[Difference], servers: Sequen
 
 def _namesakes(contents: Contents, one: Difference) -> set[str]:
     """The servers on which another entry has the name of an entry: it was added there, too, and has a unique ID of its own."""
-    return {
-        server
-        for entry, held in contents.held.items()
-        if entry != one.entry
-        for server, there in held.items()
-        if there.status == LIVE and name_of(there.target) == name_of(one.target)
-    }
+    return {server for entry, server in contents.bearers.get(name_of(one.target), ()) if entry != one.entry}
 
 
 def _cut(contents: Contents) -> str:

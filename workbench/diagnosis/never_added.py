@@ -9,7 +9,7 @@ further, by the clocks of these, the addition would be there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ _BY_LOG, _BY_SOURCE = "not_in_log", "source_lacks"
 """The rules by which such a deletion is missing: its absence from the log alone speaks for that, of the server or of the one that
 filled it.
 """
+_Lacking = Mapping[tuple[str, str], str]
+"""Server and deletion -> the rule by which it is missing there."""
 
 
 def note_never_added(
@@ -41,14 +43,14 @@ def note_never_added(
     rows = [
         row
         for row in (() if "missing" in found.cut() else found.missing)
-        if (row["suffix"], row["operation"]) == (evidence.suffix, "delete")
-        and row["rule"] in (_BY_LOG, _BY_SOURCE)
-        and row["server"] in names
-        and may_do_nothing(found, evidence, row)
+        if (row["suffix"], row["operation"]) == (evidence.suffix, "delete") and row["server"] in names
     ]
     keys = [(row["server"], evidence.system.typed(row["position"]) or "") for row in rows]
-    asked = {key: str(row["rule"]) for key, row in zip(keys, rows, strict=True)}
-    never = _never_added(evidence, servers, logs, asked) if asked else set()
+    lacking = {
+        key: str(row["rule"]) if may_do_nothing(found, evidence, row) else ""
+        for key, row in zip(keys, rows, strict=True)
+    }
+    never = _never_added(evidence, servers, logs, lacking) if lacking else set()
     lack_nothing(found, evidence, servers, [row for row, key in zip(rows, keys, strict=True) if key in never])
 
 
@@ -60,11 +62,11 @@ def with_never_added(
     logs: Sequence[Input],
 ) -> dict[str, Verdict]:
     """The verdicts on one change, by server, with those that such a deletion is missing on as present in effect."""
-    lacking = [one for one in told.values() if one.verdict == MISSING and one.rule in (_BY_LOG, _BY_SOURCE)]
+    missing = [verdict for verdict in told.values() if verdict.verdict == MISSING]
     some = of_keys(evidence.system, [position], evidence.numbers)
-    about = evidence.described(some, logs).get(position, {}) if lacking else {}
-    asked = {(one.server, position): one.rule for one in lacking if about.get("operation") == "delete"}
-    never = {name for name, _ in _never_added(evidence, servers, logs, asked)} if asked else set()
+    about = evidence.described(some, logs).get(position, {}) if missing else {}
+    lacking = {(verdict.server, position): verdict.rule for verdict in missing if about.get("operation") == "delete"}
+    never = {name for name, _ in _never_added(evidence, servers, logs, lacking)} if lacking else set()
     says = SAYS[NEVER_ADDED]
     return {
         name: one._replace(verdict=PRESENT, rule=NEVER_ADDED, says=says) if name in never else one
@@ -73,39 +75,52 @@ def with_never_added(
 
 
 def _never_added(
-    evidence: Evidence, servers: Iterable[JudgedServer], logs: Sequence[Input], asked: Mapping[tuple[str, str], str]
+    evidence: Evidence, servers: Iterable[JudgedServer], logs: Sequence[Input], lacking: _Lacking
 ) -> set[tuple[str, str]]:
-    """Those of some (server, deletion) -> rule of an entry that the log of the server would show if it had ever had it.
+    """Those of some missing deletions of an entry that the log of the server would show if it had ever had it.
 
-    Who was filled from a server that lacks the deletion never had it where all of these never had it.
+    Who was filled from a server that lacks the deletion never had it where no server that lacks it ever had it.
     """
-    entries = entries_of(evidence, logs, {position for _, position in asked})
+    entries = entries_of(evidence, logs, {position for _, position in lacking})
     added = {entry: evidence.shown.proving.entry_added(entry) for entry in {*entries.values()}}
-    found, by_log = set[tuple[str, str]](), {key for key, rule in asked.items() if rule == _BY_LOG}
-    filled: list[tuple[str, str]] = []
+    found, filled = set[tuple[str, str]](), list[tuple[str, str]]()
     for server in servers:
-        name, log, begins = server.replica.server, server.replica.log, _begins(evidence, server)
-        mine = {position: entries[position] for who, position in asked if who == name and position in entries}
-        if log is None or not mine:
+        name, log = server.replica.server, server.replica.log
+        own = {position: entries[position] for who, position in lacking if who == name and position in entries}
+        if log is None or not own or evidence.holes(log):  # what cannot be read may be the addition
             continue
-        where = (pc.field("kind") == "change") & pc.field("entry").isin(pa.array(sorted({*mine.values()}), pa.string()))
-        shown = {*rows_where(evidence.case.parts("changes", log), ["entry"], where)["entry"].to_pylist()}
-        for position, entry in mine.items():
-            at = added[entry]
-            if entry in shown or at is None:
+        named, begins = _named(evidence, server, log, {*own.values()}), _begins(evidence, server)
+        for position, entry in own.items():
+            rule, at = lacking[name, position], added[entry]
+            if entry in named or at is None:
                 continue
-            if (name, position) not in by_log:
+            if rule == _BY_SOURCE:
                 filled.append((name, position))
-            elif begins and at > begins:
+            elif rule == _BY_LOG and begins and at > begins:
                 found.add((name, position))
-    sources = {position: {key for key in by_log if key[1] == position} for _, position in filled}
-    return found | {key for key in filled if sources[key[1]] and sources[key[1]] <= found}
+    for name, position in filled:
+        others = {key for key, rule in lacking.items() if key[1] == position and rule != _BY_SOURCE}
+        if others and others <= found:
+            found.add((name, position))
+    return found
+
+
+def _named(evidence: Evidence, server: JudgedServer, log: Input, entries: Collection[str]) -> set[str]:
+    """Those of some entries that the log of changes of a server, or its export, names."""
+    name, wanted = server.replica.server, pc.field("entry").isin(pa.array(sorted(entries), pa.string()))
+    logged = rows_where(evidence.case.parts("changes", log), ["entry"], (pc.field("kind") == "change") & wanted)
+    shown = rows_where(evidence.parts("entry_states", name), ["entry"], wanted)
+    return {*logged["entry"].to_pylist(), *shown["entry"].to_pylist()}
 
 
 def _begins(evidence: Evidence, server: JudgedServer) -> datetime | None:
-    """From when on the log of a server shows all changes of all origins that it has seen; None: of some it shows none."""
+    """From when on the log of a server shows all changes of all origins that it has seen; None: of some it shows none.
+
+    What came with new data stands in no log, and the marks with which such a log begins tell what was in these, not when they came.
+    """
     moment = evidence.system.moment
-    starts = [server.reach.get(origin) or server.first.get(origin) for origin in server.seen]
-    moments = [moment(start) for start in starts if start]
-    known = [at for at in moments if at]
-    return max(known) if known and len(known) == len(starts) else None
+    starts = [server.first.get(origin) for origin in server.seen]
+    known = [at for start in starts if start and (at := moment(start))]
+    if not known or len(known) < len(starts):
+        return None
+    return max(*known, *(reset.ended for reset in server.resets), known[0])

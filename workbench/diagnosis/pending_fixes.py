@@ -193,7 +193,7 @@ def _way(context: DetectorContext, row: Row, failing: Sequence[str], arrives: st
         )
     if ahead := _clock_of(context, row):
         return step(
-            f"do what CLOCK_AHEAD says of {ahead}, and save first what of them is still wanted",
+            f"first save those of them that are still wanted, then do what CLOCK_AHEAD says of {ahead}",
             "the sessions that would bring them are refused because of their time, and that repair throws away what no other "
             "server accepted",
         )

@@ -130,8 +130,14 @@ def _fillings(context: DetectorContext, suffix: str | None, choice: Choice) -> s
         known = {*reached} & keep_log <= listed  # else a link may lead from there to any of them
         givers = reached if known else choice.kept
         ways = [(by, to) for by in givers for to in left if by in keep_log and (by, to) in feeding]
-        by, to = ways[0] if ways else (choice.kept[0], left[0])
-        fill(by, to, " (over a new agreement: no link leads there)" if known and not ways else "")
+        first = next((by for by in choice.kept if by in keep_log), choice.kept[0])
+        by, to = ways[0] if ways else (first, left[0])
+        new = (
+            " (over a new agreement: no link leads there)"
+            if by in keep_log
+            else " (which has to be made a supplier first)"
+        )
+        fill(by, to, new if known and not ways else "")
         left.remove(to)
     for server in choice.kept:
         sources = sorted(by for by, to in feeding if to == server)

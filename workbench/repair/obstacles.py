@@ -129,7 +129,7 @@ def _on_its_way(count: int, server: str, busy: Sequence[str]) -> str:
 
 
 def waits_for(context: DetectorContext, suffix: str | None) -> Counter[str]:
-    """Server -> how many changes of the suffix it waits for, from any evidence."""
+    """Server -> how many changes of the suffix it waits for, as the diagnosis counts them."""
     waiting: Counter[str] = Counter()
     for row in context.verdicts.pending:
         waiting[row["server"]] += row["count"] if row["suffix"] == suffix else 0

@@ -252,7 +252,7 @@ def _values(
                 continue
         gone = _removed(one, attribute, value)
         if gone and (position is None or gone > position):
-            if position is None and other.cleared.get(attribute) == gone:
+            if position is None and (other.cleared.get(attribute) or "") >= gone:
                 open_ |= {server, witness}  # what removed all values came there: this one came later, past replication
             elif expected(witness, gone):
                 found.setdefault(MissingEffect(witness, gone, attribute), set()).add(server)
@@ -342,6 +342,21 @@ def _few(shown: Mapping[str, object]) -> tuple[str, ...]:
     if 2 * times <= len(shown):
         return tuple(sorted(shown))
     return tuple(sorted(server for server, what in shown.items() if what != most))
+
+
+def apart(one: Held, other: Held, attribute: str) -> bool:
+    """True if an entry is not the same on two servers: one has it alone, or its name or the values of the attribute differ."""
+    if not attribute or (one.status == LIVE) != (other.status == LIVE):
+        return (one.status == LIVE) != (other.status == LIVE)
+    if attribute == "dn":
+        return name_of(one.target) != name_of(other.target)
+    return {*one.present.get(attribute, ())} != {*other.present.get(attribute, ())}
+
+
+def unlike_others(held: Mapping[str, Held], lack: MissingEffect) -> bool:
+    """True if the server has other values of the attribute than some other one."""
+    mine = {*held[lack.server].present.get(lack.attribute, {})}
+    return any({*there.present.get(lack.attribute, {})} != mine for there in held.values())
 
 
 def plain_name(attribute: str) -> str:

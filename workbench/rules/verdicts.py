@@ -130,7 +130,7 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "logged_and_lost": "its log holds the change, but its entries do not show what it did",
     NOTHING_THERE: "it refused the change, for it does not have what that removes: nothing is lacking",
     "superseded": "its entries carry later changes of the same attributes",
-    NEVER_ADDED: "its log goes back to before the entry was added, and never names it: it never had it, and lacks nothing",
+    NEVER_ADDED: "no log that would show the addition of its entry there names it: the server never had it, and lacks nothing",
     "made_again": "no log holds it, and the same operation on the same entry was done again later: it may have done the same",
     "written_since": "no log holds it, and later changes replaced values of the same entry: perhaps those that it wrote",
     "deleted_since": "it does not have the change, and its entry was deleted later wherever the change was: nothing is lacking",

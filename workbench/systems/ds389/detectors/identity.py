@@ -96,8 +96,9 @@ def broken_vector(context: DetectorContext) -> Iterator[Finding]:
                 suffix=suffix,
                 evidence=first_few(map(element_shown, found)),
                 fix=_lost_fixes(context, server, suffix, lost)
-                if lost
+                if lost and len(wrong) == 1
                 else (
+                    *(_lost_fixes(context, server, suffix, lost) if lost else ()),
                     *stranded_first(context.verdicts, server, suffix),
                     step(
                         f"restart {server}: the element of its own replica ID is broken, and it makes that anew when it starts",
@@ -110,6 +111,7 @@ def broken_vector(context: DetectorContext) -> Iterator[Finding]:
                 else (_NEXT_CHANGE,)
                 if moment
                 else (
+                    *(_lost_fixes(context, server, suffix, lost) if lost else ()),
                     *_off_before_cleaning(context, suffix),
                     step(
                         "clean the replica ID that no server has any more, or restart the server and collect its RUV again",
@@ -135,9 +137,9 @@ def _lost_fixes(
     context: DetectorContext, server: str, suffix: str | None, lost: LostElement
 ) -> tuple[Mapping[str, str | None], ...]:
     """What lets sessions with a server begin again whose RUV lost its own element."""
-    why = f"with it its own element is back in its RUV, and sessions begin where {server} stands"
+    why = f"after that change the RUV names its own element again, and sessions begin where {server} stands"
     beware = f"do not initialise {server}: it is not needed, and throws away what only {server} has"
-    entry = f"as of its entry {keep_alive_dn(suffix or '', lost.origin)}"
+    entry = f"for example in its entry {keep_alive_dn(suffix or '', lost.origin)}"
     if not lost.again:
         return (step(f"make one change on {server}, {entry}", why, beware),)
     words = ("replication", "promote", "--suffix", suffix or "", "--newrole", "supplier", "--replica-id", lost.origin)

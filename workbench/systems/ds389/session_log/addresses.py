@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.intake.links import one_machine
+from workbench.rules.link_failures import LinkKey
 from workbench.systems.ds389.formats.directory import REPLICA
+from workbench.systems.ds389.rules.link_reasons import LDAPS
 from workbench.systems.ds389.session_log.fillings_begun import Fillings, fillings_of
+from workbench.systems.ds389.session_log.replicas_off import statuses_of
 
 if TYPE_CHECKING:
     from workbench.case.case import Case
@@ -68,7 +71,9 @@ class Addresses:
             return None
         known = []
         for server in sorted({link.consumer or ""} if link.consumer in there else there - mine):
-            its = self.of.get(server) or self.configured.get(server) or Counter()
+            its = self.of.get(server) or (
+                Counter() if self._from_the_start(link) else self.configured.get(server, Counter())
+            )
             found = [one.rpartition(":") for one, _ in its.most_common()]
             at = [f"{host}:{port}" for where, _, port in found if one_machine(where, host)]
             if others := [one for one in at if one != link.address]:
@@ -77,6 +82,15 @@ class Addresses:
         if len(named) == 1 or link.consumer:
             return next(iter(named or known), None)
         return known[0] if len(known) == 1 and known[0][0] not in led else None
+
+    def _from_the_start(self, link: Link) -> bool:
+        """True if a link encrypts its connection from the start: it needs a port of its own."""
+        row = self._statuses.get((link.supplier, link.suffix, link.name), {})
+        return (row.get("transport") or "").lower() in LDAPS
+
+    @cached_property
+    def _statuses(self) -> dict[LinkKey, dict[str, Any]]:
+        return statuses_of(self.case, self.shown.snapshot)
 
     def elsewhere(self, link: Link, transport: str | None) -> str:
         """The one name or address on which the consumer takes plain connections, where the link leads to another one."""

@@ -200,6 +200,11 @@ def _with_starts(log: Any) -> Iterator[tuple[Row, Place]]:
         yield row, place
 
 
+def _of_suffix(link: Link, row: Row) -> bool:
+    """True if a line about a replica is of the suffix of a link."""
+    return bool(link.suffix) and f"replica {link.suffix} is ".lower() in (row["text"] or "").lower()
+
+
 def stopped_for_good(
     log: Any, quiet: Collection[tuple[Link, Row]], alike: Mapping[str, int]
 ) -> Iterator[FailingAgreement]:
@@ -220,7 +225,7 @@ def stopped_for_good(
             stopped.clear()
         elif code == _ONLINE:
             for link, _ in quiet:
-                if (link.suffix or "") in (row["text"] or ""):
+                if _of_suffix(link, row) and alike[link.name] == 1:
                     before.pop(link.name, None)
                     stopped.pop(link.name, None)
         elif name not in named:
@@ -271,7 +276,7 @@ def read_lines(
                 each.stopped = None
         elif code == _ONLINE:
             for each in failing:
-                each.stopped = None if (each.link.suffix or "") in (row["text"] or "") else each.stopped
+                each.stopped = None if _of_suffix(each.link, row) else each.stopped
         elif code == "bind":
             (turned_away.discard if resumed else turned_away.add)(row["link"] or "")
         elif code == "connect_failed":

@@ -67,7 +67,7 @@ from workbench.systems.ds389.session_log.fillings_begun import fills_anew
 from workbench.systems.ds389.session_log.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, taken_for
 from workbench.systems.ds389.session_log.initialisations import filled_at, left_unfilled
 from workbench.systems.ds389.session_log.lines import session_logs
-from workbench.systems.ds389.session_log.link_fixes import DUPLICATE_ID, Agreement, fixes_of
+from workbench.systems.ds389.session_log.link_fixes import DUPLICATE_ID, Agreement, fixes_of, start_again
 from workbench.systems.ds389.session_log.listening_ports import plain_port, why_not_reached
 from workbench.systems.ds389.session_log.lost_anchors import by_its_log
 from workbench.systems.ds389.session_log.read_only_suppliers import of_consumer, read_only_last, reads_only
@@ -210,6 +210,8 @@ def _told(
     hangs = any(reading.server == link.consumer and reading.down and reading.unanswered for reading in shown.readings)
     bare = any(x.server == link.consumer and x.down.startswith(NO_SUFFIX) for x in shown.readings)
     changed = changed_since_tried(case, shown, link)
+    later = changed and not one.stopped and not (one.last and one.last > changed)
+    untried = bool(later) and cause.reason not in TRANSIENT and not one.switched
     itself = places.leads_back(link)
     elsewhere = places.elsewhere(link, one.row.get("transport"))
     there = places.listening(link) if link.consumer is None and not silent else None
@@ -221,12 +223,12 @@ def _told(
     elif cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
         says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
         cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
-    elif cause.reason not in TRANSIENT and changed and not one.stopped and not (one.last and one.last > changed):
+    elif untried:
         says = (
-            f"it was changed at {changed:%Y-%m-%d %H:%M:%S}, and nothing shows an attempt since; the last one before "
-            f"that failed: {in_words(cause.code)}"
+            f"its last attempt failed, {in_words(cause.code)}; it was changed at {changed:%Y-%m-%d %H:%M:%S}, and nothing shows "
+            "an attempt since"
         )
-        cause = Cause(BACKING_OFF, cause.code, says, "changed since its last attempt")
+        cause = Cause(UNKNOWN, cause.code, says, "changed since its last attempt")
     elif cause.reason == BIND_REFUSED:
         cause = as_said(cause, one.login_refused, one.row.get("login") or "its login")
     elif (cause.reason == UNREACHABLE and cause.code in (-1, 81)) or (down and cause.short == BROKEN):
@@ -320,7 +322,8 @@ def _told(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
         itself=itself, of_data=one.of_data, to_all=bool(one.full) and cause.code > 0, quotes=one.said, refills=agreement.refills,
         restarts=agreement.not_first,
-        evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))), fix=fixes_of(cause.reason, agreement),
+        evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))),
+        fix=(start_again(agreement),) if untried else fixes_of(cause.reason, agreement),
     )  # fmt: skip
 
 
