@@ -116,7 +116,7 @@ def _named(evidence: Evidence, server: JudgedServer, log: Input, entries: Collec
 def _begins(evidence: Evidence, server: JudgedServer) -> datetime | None:
     """From when on the log of a server shows all changes of all origins that it has seen; None: of some it shows none.
 
-    What came with new data stands in no log, and the marks with which such a log begins tell what was in these, not when they came.
+    What came with new data stands in no log, and the marks with which such a log begins do not tell when these came.
     """
     moment = evidence.system.moment
     starts = [server.first.get(origin) for origin in server.seen]
