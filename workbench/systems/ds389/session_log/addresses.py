@@ -12,7 +12,7 @@ from workbench.rules.link_failures import LinkKey
 from workbench.systems.ds389.formats.directory import REPLICA
 from workbench.systems.ds389.rules.link_reasons import LDAPS
 from workbench.systems.ds389.session_log.fillings_begun import Fillings, fillings_of
-from workbench.systems.ds389.session_log.replicas_off import statuses_of
+from workbench.systems.ds389.session_log.statuses import statuses_of
 
 if TYPE_CHECKING:
     from workbench.case.case import Case

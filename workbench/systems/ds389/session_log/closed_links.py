@@ -17,7 +17,7 @@ from workbench.systems.ds389.rules.link_reasons import Cause, cause_of, opens_at
 from workbench.systems.ds389.session_log.change_fixes import not_begun
 from workbench.systems.ds389.session_log.lines import last_start
 from workbench.systems.ds389.session_log.link_fixes import Agreement, backing_off, fixes_of
-from workbench.systems.ds389.session_log.replicas_off import statuses_of
+from workbench.systems.ds389.session_log.statuses import statuses_of
 
 if TYPE_CHECKING:
     from workbench.case.case import Case

@@ -85,7 +85,8 @@ from workbench.systems.ds389.session_log.refusals import (
     said_at,
     too_large,
 )
-from workbench.systems.ds389.session_log.replicas_off import link_begins, not_reached, off_at, replicas_off, statuses_of
+from workbench.systems.ds389.session_log.replicas_off import link_begins, not_reached, off_at, replicas_off
+from workbench.systems.ds389.session_log.statuses import statuses_of
 
 if TYPE_CHECKING:
     from workbench.case.case import Case

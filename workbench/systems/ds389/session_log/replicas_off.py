@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.intake.links import not_deleted
 from workbench.model import first_few, step
 from workbench.rules.link_failures import (
     BIND_REFUSED,
@@ -22,6 +21,7 @@ from workbench.systems.ds389.rules.link_reasons import NO_LISTENER
 from workbench.systems.ds389.session_log.initialisations import last_success
 from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.session_log.link_fixes import Agreement, start_again
+from workbench.systems.ds389.session_log.statuses import statuses_of
 
 if TYPE_CHECKING:
     from workbench.case.case import Case
@@ -69,16 +69,6 @@ class ReplicaOff:
         """True if the link begins or ends there; `told` may say which server its address means."""
         ends = {link.supplier, link.consumer or (told.means if told else None)}
         return self.suffix in (None, link.suffix) and self.server in ends
-
-
-def statuses_of(case: Case, snapshot: str) -> dict[LinkKey, dict[str, Any]]:
-    """What the files of a snapshot say together of each agreement: the columns of the table `links`."""
-    found: dict[LinkKey, dict[str, Any]] = {}
-    for row in not_deleted(case.inputs, case.arrow("links").to_pylist()):
-        if row["snapshot"] == snapshot:
-            mine = found.setdefault((row["server"], row["suffix"], row["name"]), {})
-            mine |= {key: value for key, value in row.items() if value is not None}
-    return found
 
 
 def not_reached(failure: LinkFailure) -> bool:
