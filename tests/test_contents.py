@@ -13,10 +13,9 @@ from entry_contents import ATTRIBUTES, History, history
 from workbench import Case, diagnose
 from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.change_explanation import story
-from workbench.diagnosis.contents import _apart
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.engine.entries import unequal
-from workbench.rules.contents import ABSENT, DELETED, LIVE, Compared, Held, MissingEffect, Unlike, compared
+from workbench.rules.contents import ABSENT, DELETED, LIVE, Compared, Held, MissingEffect, Unlike, apart, compared
 from workbench.rules.verdicts import SAYS
 
 
@@ -200,12 +199,12 @@ def test_an_entry_that_was_deleted_without_a_position_differs_there() -> None:
 def test_whoever_has_the_same_does_not_differ() -> None:
     """Of four servers without an entry each differs from the one that has it, and from no other."""
     there, gone = Held(LIVE, present={"cn": {"x": None}}), Held(ABSENT)
-    assert _apart(gone, there, "") and not _apart(gone, Held(DELETED), "")
-    assert _apart(there, Held(LIVE, present={"cn": {"y": None}}), "cn")
-    assert not _apart(there, Held(LIVE, present={"cn": {"x": "6b00"}}), "cn")
-    assert not _apart(there, there, "mail"), "neither has one"
+    assert apart(gone, there, "") and not apart(gone, Held(DELETED), "")
+    assert apart(there, Held(LIVE, present={"cn": {"y": None}}), "cn")
+    assert not apart(there, Held(LIVE, present={"cn": {"x": "6b00"}}), "cn")
+    assert not apart(there, there, "mail"), "neither has one"
     moved = Held(LIVE, target="uid=a,ou=x", present={"cn": {"x": None}})
-    assert _apart(there, moved, "dn") and not _apart(moved, moved, "dn")
+    assert apart(there, moved, "dn") and not apart(moved, moved, "dn")
 
 
 def test_a_mark_of_conflict_does_not_tell_when_an_entry_was_made() -> None:

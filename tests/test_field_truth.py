@@ -377,7 +377,7 @@ def test_a_link_that_refuses_a_clock_is_a_consequence_of_the_clock(tmp_path: Pat
     assert (one["follows_from"], one["severity"]) == ("CLOCK_AHEAD", "error")
     assert one["fix"][0]["repair"] == "do what CLOCK_AHEAD says first" and "poke" in one["fix"][1]["repair"]
     (waits,) = of("PENDING_CHANGES", found["findings"])
-    assert waits["fix"][0]["repair"].startswith("do what CLOCK_AHEAD says of s1, and save first")
+    assert waits["fix"][0]["repair"].endswith("then do what CLOCK_AHEAD says of s1")
     # With nothing behind it, the link is not named beside its cause.
     files["s2.replica.ldif"] = replica(2, elements({**claims(r2=(1, 2)), 1: (csn(0, 1), csn(60 + 3 * 86400, 1))}))
     assert headline(diagnose(case_of(tmp_path / "level", files))).startswith(

@@ -63,6 +63,16 @@ def test_a_failure_of_before_an_agreement_was_changed_is_none_of_now(since: bool
     assert ("repl-agmt poke" in fails["fix"][0]["repair"]) is since
 
 
+@pytest.mark.parametrize(("tried", "stands"), [(9, True), (30, False)])
+def test_whoever_tried_again_has_not_stopped(tried: float, stands: bool, tmp_path: Path) -> None:
+    """Its log said that it had stopped; it was switched off and on since, which no log of errors tells."""
+    head = 'ERR - NSMMReplicationPlugin - repl5_inc_run - agmt="cn=to-s2" (localhost:38902): '
+    stopped = line(9, f"{head}Incremental update failed and requires administrator action")
+    refused = "Error (3) Replication error acquiring replica: permission denied (permission denied)"
+    (fails,) = of("LINK_FAILING", findings(tmp_path, mesh(refused, stopped, changed(5, tried), ended=4)))
+    assert ("has stopped until somebody acts" in fails["summary"]) is stands
+
+
 def test_new_data_begin_the_agreements_of_a_server_anew(tmp_path: Path) -> None:
     """Its log said that it had stopped until somebody acts; then the server was filled."""
     head = 'ERR - NSMMReplicationPlugin - repl5_inc_run - agmt="cn=to-s2" (localhost:38902): '

@@ -53,7 +53,7 @@ def test_one_change_brings_the_element_back_and_nothing_is_initialised(tmp_path:
     assert "sessions over s1-to-s3 and s2-to-s3 would have to begin at a record" in broken["summary"]
     assert "with one change of s3 as 3 they begin, and bring the 12 changes that s3 waits for" in broken["summary"]
     (fix,) = broken["fix"]
-    assert fix["repair"] == f"make one change on s3, as of its entry cn=repl keep alive 3,{SUFFIX}"
+    assert fix["repair"] == f"make one change on s3, for example in its entry cn=repl keep alive 3,{SUFFIX}"
     assert fix["caution"].startswith("do not initialise s3: ")
     waiting = of("PENDING_CHANGES", found["findings"])
     assert len(waiting) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from detector_samples import BEGAN, listening, plain_line
-from entry_samples import export
+from entry_samples import answered, export
 from mesh_samples import SUFFIX, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench.diagnosis.case_diagnosis import diagnose
@@ -64,6 +64,16 @@ def missing_on_s2(tmp_path: Path, files: dict[str, str | bytes]) -> bool:
     missing = [(row["server"], row["position"]) for row in diagnose(case)["missing"]] == [("s2", csn(8, 1))]
     assert (there["verdict"] == "missing") is missing
     return missing
+
+
+@pytest.mark.parametrize(("added", "missing"), [(5, False), (-100, True)])
+def test_who_refused_the_deletion_of_what_it_never_had_lacks_nothing(
+    added: float, missing: bool, tmp_path: Path
+) -> None:
+    files = folder(unique_id(added))
+    done = answered(8, "uid=idx", csn(8, 1), replicated=True, operation="DEL").replace("err=0", "err=32")
+    files["s2.access.log"] = done + answered(9, "uid=x", csn(9, 1), replicated=True)
+    assert missing_on_s2(tmp_path, files) is missing
 
 
 def test_an_entry_that_the_server_shows_is_not_one_that_it_never_had(tmp_path: Path) -> None:

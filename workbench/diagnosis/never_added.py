@@ -20,7 +20,7 @@ from workbench.diagnosis.deleted_since import entries_of, lack_nothing, may_do_n
 from workbench.engine.positions import of_keys
 from workbench.engine.selective_read import rows_where
 from workbench.intake.inputs import Input
-from workbench.rules.verdicts import MISSING, NEVER_ADDED, PRESENT, SAYS, Verdict
+from workbench.rules.verdicts import MISSING, NEVER_ADDED, PRESENT, SAYS, SKIPPED, Verdict
 
 if TYPE_CHECKING:
     from workbench.diagnosis.data_sources import JudgedServer
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from workbench.topology.suffix_evidence import Evidence
 
 _BY_LOG, _BY_SOURCE = "not_in_log", "source_lacks"
-"""The rules by which such a deletion is missing: its absence from the log alone speaks for that, of the server or of the one that
-filled it.
+"""Rules by which such a deletion is missing: its absence from the log alone speaks for that, of the server or of the one that
+filled it. A server that refused it, for it finds no such entry, lacks it by `SKIPPED`.
 """
 _Lacking = Mapping[tuple[str, str], str]
 """Server and deletion -> the rule by which it is missing there."""
@@ -96,7 +96,7 @@ def _never_added(
                 continue
             if rule == _BY_SOURCE:
                 filled.append((name, position))
-            elif rule == _BY_LOG and begins and at > begins:
+            elif rule in (_BY_LOG, SKIPPED) and begins and at > begins:
                 found.add((name, position))
     for name, position in filled:
         others = {key for key, rule in lacking.items() if key[1] == position and rule != _BY_SOURCE}

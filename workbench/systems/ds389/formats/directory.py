@@ -105,15 +105,20 @@ _BY_ITSELF = re.compile(r"cn=Multi(master|supplier) Replication Plugin", re.IGNO
 """Who changes an agreement when the server itself does: to keep what it remembers of the consumer."""
 
 
-def _changed_since_tried(entry: Entry) -> datetime | None:
-    """When somebody changed an agreement after the last attempt that its status tells of; None: nobody did, or nothing tells."""
+def _tried(entry: Entry) -> datetime | None:
+    """When an agreement tried last, as its status tells."""
+    with suppress(ValueError, RecursionError, TypeError, AttributeError):
+        tried = datetime.fromisoformat(json.loads(entry.text("nsds5replicaLastUpdateStatusJSON") or "{}").get("date"))
+        return tried if tried.tzinfo else None
+    return None
+
+
+def _changed_since(entry: Entry, tried: datetime) -> datetime | None:
+    """When somebody changed an agreement after its last attempt; None: nobody did, or nothing tells."""
     changed = generalized_time(entry.text("modifyTimestamp"))
     if changed is None or _BY_ITSELF.match(entry.text("modifiersName") or ""):
         return None
-    with suppress(ValueError, RecursionError, TypeError, AttributeError):
-        tried = datetime.fromisoformat(json.loads(entry.text("nsds5replicaLastUpdateStatusJSON") or "{}").get("date"))
-        return changed if tried.tzinfo and changed > tried else None
-    return None
+    return changed if changed > tried else None
 
 
 def _initialised(entry: Entry) -> Row:
@@ -226,6 +231,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN).
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
+    `tried` has when an agreement (its suffix and name) made its last attempt, as its status tells.
     `untried` has when an agreement (its suffix and name) was changed, where its status tells of no attempt since.
     `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such; `backoff`
     the least and the most seconds that a replica waits after a session that failed.
@@ -244,6 +250,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     traces_kept: dict[str, str] = {}
     logins: dict[str, list[str]] = {}
     pauses: dict[str, str] = {}
+    tried: dict[str, str] = {}
     untried: dict[str, str] = {}
     backoff: dict[str, list[str]] = {}
     ignoring: dict[str, str] = {}
@@ -273,8 +280,10 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             mine = [_agreement(entry, name)]
             if re.fullmatch("[0-9]{1,9}", pause := entry.text("nsds5ReplicaSessionPauseTime") or ""):
                 pauses[f"{suffix or ''} {name}"] = pause
-            if at_last := _changed_since_tried(entry):
-                untried[f"{suffix or ''} {name}"] = at_last.isoformat()
+            if last := _tried(entry):
+                tried[f"{suffix or ''} {name}"] = last.isoformat()
+                if changed := _changed_since(entry, last):
+                    untried[f"{suffix or ''} {name}"] = changed.isoformat()
             ignores = (entry.text("nsds5ReplicaIgnoreMissingChange") or "").lower()
             if ignores in ("once", "on", "always"):  # on is the older word for once
                 ignoring[f"{suffix or ''} {name}"] = ignores.replace("on", "once") if ignores == "on" else ignores
@@ -304,6 +313,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"traces_kept": traces_kept} if traces_kept else {}
     facts |= {"logins_allowed": logins} if logins else {}
     facts |= {"pauses": pauses} if pauses else {}
+    facts |= {"tried": tried} if tried else {}
     facts |= {"untried": untried} if untried else {}
     facts |= {"backoff": backoff} if backoff else {}
     facts |= {"ignores_missing": ignoring} if ignoring else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.model import counted
 from workbench.repair.plan_types import HIDDEN, MISSED, READ_THERE, Need, ProposedRepair, Step, View
 from workbench.rules.repair_model import MissingAt
@@ -54,7 +55,13 @@ def writers(view: View, need: Need) -> list[str]:
     now = view.model.copy()
     now.settle()
     anything = set[int]().union(*(one.holds for one in now.servers.values()))
-    return [name for name in _right_servers(view, need) if anything <= now.servers[name].holds]
+    # What a server writes as an origin that others drop, reaches nobody.
+    dropped = {found.origin for found in view.about(CLEANED_ORIGIN_BACK)}
+    return [
+        name
+        for name in _right_servers(view, need)
+        if anything <= now.servers[name].holds and now.servers[name].origin not in dropped
+    ]
 
 
 def healed(view: View, need: Need) -> frozenset[MissingAt]:

@@ -58,9 +58,18 @@ def not_in_session(case: Case, shown: Topology, link: Link, row: Row) -> LinkFai
 
 def changed_since_tried(case: Case, shown: Topology, link: Link) -> datetime | None:
     """When the agreement was changed, if that was after its last attempt; None: it was not, or nothing tells."""
-    mine = (one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier))
-    told = (one.facts.get("untried", {}).get(f"{link.suffix or ''} {link.name}") for one in mine)
-    return max((datetime.fromisoformat(text) for text in told if text), default=None)
+    return _time_of(case, shown, link, "untried")
+
+
+def tried_last(case: Case, shown: Topology, link: Link) -> datetime | None:
+    """When the agreement made its last attempt, as its status tells."""
+    return _time_of(case, shown, link, "tried")
+
+
+def _time_of(case: Case, shown: Topology, link: Link, fact: str) -> datetime | None:
+    inputs = (x for x in case.inputs if (x.snapshot, x.server) == (shown.snapshot, link.supplier))
+    times = (x.facts.get(fact, {}).get(f"{link.suffix or ''} {link.name}") for x in inputs)
+    return max((datetime.fromisoformat(text) for text in times if text), default=None)
 
 
 def _not_begun(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.intake.readings import NO_SUFFIX
@@ -61,6 +61,7 @@ from workbench.systems.ds389.session_log.closed_links import (
     not_in_session,
     started_again,
     status_shown,
+    tried_last,
 )
 from workbench.systems.ds389.session_log.failing_agreements import FATAL, FailingAgreement, read_lines, stopped_for_good
 from workbench.systems.ds389.session_log.fillings_begun import fills_anew
@@ -94,6 +95,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
+_MOMENT = timedelta(seconds=5)
+"""An agreement writes its status moments after the line of its log."""
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
 
@@ -210,6 +213,8 @@ def _told(
     down = bool(silent) or link.consumer in shown.down
     hangs = any(reading.server == link.consumer and reading.down and reading.unanswered for reading in shown.readings)
     bare = any(x.server == link.consumer and x.down.startswith(NO_SUFFIX) for x in shown.readings)
+    if one.stopped and (tried := tried_last(case, shown, link)) and tried > one.stopped + _MOMENT:
+        one.stopped = None  # whoever has stopped tries no more
     changed = changed_since_tried(case, shown, link)
     later = changed and not one.stopped and not (one.last and one.last > changed)
     untried = bool(later) and cause.reason not in TRANSIENT and not one.switched
