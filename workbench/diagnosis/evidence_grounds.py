@@ -165,7 +165,9 @@ class Proofs:
     def _meaning(self, row: Mapping[str, Any]) -> Ground:
         outcome = row["outcome"]
         if outcome == "refused":
-            # What a client asked for and was refused is no change: it can stand here only by its position's twin elsewhere.
+            # What a client asked for and was refused is no change: its position stands here only by its twin elsewhere.
+            if row["replicated"] is False:
+                return Ground(0)
             return Ground.SKIPPED if row["code"] is not None and self.proving.goes_on(row["code"]) else Ground.REFUSED
         # The log does not show its own changes: one of them may have been newer, and then it took this one for known.
         received = Ground(0) if row["origin"] == self.replica.origin else Ground.APPLIED
