@@ -157,3 +157,12 @@ def test_the_fanout_of_one_source_alone(tmp_path: Path) -> None:
     )
     found = diagnosed(tmp_path, folder)
     assert found["trees"][0]["fanout"] == 5 and not codes(found, "warning")
+
+
+def test_each_holder_that_is_gone_is_reset_and_none_that_is_there(tmp_path: Path) -> None:
+    """As long as the row of one of them holds, a reset of the other frees nothing."""
+    gone = [Made(f"A@a{n}", source="S@s1", first=4, at=(5, 500 + n), age=9000, answers=False) for n in (1, 2)]
+    there = Made("B@b1", source="A@a1", first=4, at=(5, 800))
+    (one,) = held(diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=4), *gone, there], **HOLDS)))
+    said = one["fix"][0]["repair"]
+    assert "reset those that are gone" in said and "'a1'" in said and "'a2'" in said and "'b1'" not in said

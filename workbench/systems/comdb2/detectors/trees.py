@@ -457,11 +457,23 @@ def _is_files_behind(tiers: Tiers, name: str) -> bool:
     return last is not None and head is not None and last[0] < head[0]
 
 
+def _reset(tiers: Tiers, names: list[str]) -> str:
+    """How those of some nodes that are gone are taken out: as long as the row of another one holds, one alone frees nothing."""
+    gone = [name for name in names if tiers.states.get(name) in (*GONE, HUNG, RETIRED)] or names
+    calls = "; ".join(RESET.format(*name.split("@", 1)) for name in gone[:_NAMED])
+    more = f"; and so for {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
+    return f"if it is gone: {calls}" if len(names) == 1 else f"reset those that are gone: {calls}{more}"
+
+
+_NAMED = 3
+"""Nodes for which the call that resets them is written out."""
+
+
 def _let_go(tiers: Tiers, below: list[str], own: list[str]) -> Iterator[dict[str, str | None]]:
     """What makes nodes hold nothing any more, and what it costs."""
     if below:
         yield step(
-            f"bring {some(below)} forward, or if it is gone: " + RESET.format(*below[0].split("@", 1)),
+            f"bring {some(below)} forward, or {_reset(tiers, below)}",
             "after that the others delete what nobody else needs",
             "; ".join(_costs(tiers, [name for name in below if _is_files_behind(tiers, name)])) or None,
         )

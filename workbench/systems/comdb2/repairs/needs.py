@@ -10,6 +10,7 @@ from workbench.diagnosis.tier_generations import older_source
 from workbench.diagnosis.tier_sources import what_would_tell
 from workbench.model import counted
 from workbench.repair.plan_types import Need, ProposedRepair, View
+from workbench.rules.repair_model import achieved
 from workbench.rules.tier_repair_model import GONE, TierModel
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
@@ -71,10 +72,19 @@ def also(view: View, model: Model) -> Iterator[Need]:
 
 
 def late(view: View, need: Need) -> bool:
-    """Nodes that lack nothing, and register anew only to hang better: the place that each takes another one may need to go on."""
+    """Nodes that lack nothing, and register anew only to hang better: the place that each takes another one may need to go on.
+    And rows that hold what others still need: these go where they can be served first.
+    """
+    if need.code == HUNG and need.server is not None and _frees_what_others_need(view, need.server):
+        return True
     if need.lacks or need.server is None or of_source(view, need.server):
         return need.code == FULL and not need.lacks
     return need.code in (FULL, ORPHAN)
+
+
+def _frees_what_others_need(view: View, name: str) -> bool:
+    result, _ = achieved(view.model, ({"do": "reset", "server": name},))
+    return bool(result.unsaid)
 
 
 def safe(draft: ProposedRepair, *names: str) -> ProposedRepair:
