@@ -98,6 +98,16 @@ def _gone_steps(name: str, host: str, database: str, of_source: bool) -> Iterato
 _HANGS = "do not call sys.cmd.start_replication on it: in the one try that is known the whole node hung"
 
 
+_ASKS_FOR_EVER = (
+    "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one"
+)
+_HAS_NOT_ASKED = {
+    "InActive": "its row says InActive, as a replicant writes when it starts: it has not asked for a source since",
+    "Inactive": "its row says Inactive, as when it resets itself before it asks: it is Pending once the registry has answered",
+}
+"""State of a row -> what it tells of a node that has no source, and was not answered by the registry since."""
+
+
 def _taken_out(tiers: Tiers, name: str) -> str:
     """That a node may have been stopped on purpose; empty: its row does not look like that."""
     state = (tiers.seen.nodes.get(name) or {}).get("state")
@@ -158,7 +168,7 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
                     "see below who has the file that it needs (LOG_GAP)"
                     if state == GAPPED
                     else "look at what its log says of candidates",
-                    "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one",
+                    _HAS_NOT_ASKED.get((tiers.seen.nodes.get(name) or {}).get("state") or "", _ASKS_FOR_EVER),
                 ),
             ]
         says = SAYS[state]
