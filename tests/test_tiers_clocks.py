@@ -75,8 +75,8 @@ def test_snapshots_in_the_wrong_order_are_told(minutes: int, count: int, tmp_pat
     late = Made("A@a1", source="S@s1", at=(9, 500))
     newer = written(tmp_path / "newer", [Made("S@s1"), late], now=NOW + timedelta(minutes=minutes))
     found = diagnosed(tmp_path, newer, written(tmp_path / "older", [Made("S@s1"), late]))
-    told = [one for one in found["findings"] if one["code"] == "CLOCK_AHEAD"]
-    assert len(told) == count
-    for one in told:
-        assert "snapshot older" in one["summary"] and "10 min behind that of snapshot newer" in one["summary"]
-        assert "newer after older" in one["fix"][0]["repair"]
+    ahead = [finding for finding in found["findings"] if finding["code"] == "CLOCK_AHEAD"]
+    assert len(ahead) == count
+    for finding in ahead:
+        assert "snapshot older" in finding["summary"] and "10 min behind that of snapshot newer" in finding["summary"]
+        assert "newer after older" in finding["fix"][0]["repair"]

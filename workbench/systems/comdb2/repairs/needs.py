@@ -115,6 +115,12 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
         draft = replace(
             draft, unasked=f"{says}: first see whether that is its cluster or tier, for then a restart is enough"
         )
+    if need.server and "rebuild" in moves and not need.lacks and _read_twice(tiers, need.server):
+        draft = replace(
+            draft,
+            unasked=f"the dumps of the log of {need.server} contradict each other: first read it once more, in one go, for "
+            "it may only have been cut off and written anew in between",
+        )
     if need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
     count, first = own
@@ -127,6 +133,15 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
     whose = f"that only the log of {need.server} has" if alone else f"of {need.server} that {theirs} does not have"
     cost = f"{counted(count, 'record')} {whose}, from {of} on, {'is' if count == 1 else 'are'} "
     return replace(draft, costs="; ".join(filter(None, (draft.costs, f"{cost}thrown away"))))
+
+
+def _read_twice(tiers: Tiers, name: str) -> bool:
+    """Whether nothing is known against a log but that several dumps of it are not alike."""
+    log = tiers.logs.log(name)
+    alike = log is None or not (log.contradictions.count or log.overlaps.count)
+    if log is None or alike or len(tiers.logs.inputs[name]) < 2:
+        return False
+    return not log.gaps.count and not tiers.logs.lost_ends(name)
 
 
 _CONNECTS = frozenset({"force_registration", "restart"})
