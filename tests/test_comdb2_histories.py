@@ -11,6 +11,7 @@ from test_comdb2_diagnosis import diagnosed
 from tier_files import Made
 
 from workbench import Case
+from workbench.diagnosis.tier_text import tiers_text
 from workbench.repair.planner import plan
 
 FORK = beside("S@s2", FORKED, dumps(WHOLE, WHOLE))
@@ -73,6 +74,14 @@ def test_without_logs_the_lower_generation_of_two_nodes_of_the_source_has_parted
         found_in(tmp_path, tree(Made("S@s2", generation=6), SOURCE, Made("A@a1", source="S@s2", generation=6)))
     )
     assert told.keys() == {"S@s1"} and "the higher generation was elected" in told["S@s1"]
+
+
+def test_what_may_have_parted_is_neither_healthy_nor_level_in_the_tree(tmp_path: Path) -> None:
+    found = found_in(tmp_path, tree(Made("S@s1", generation=9), Made("A@a1", at=(9, 1200), source="S@s1")))
+    rows = {line.split()[0]: line for line in tiers_text(found).splitlines() if "@" in line}
+    assert "A@a1" in diverged(found)
+    assert "see LOG_DIVERGED" in rows["A@a1"] and "healthy" not in rows["A@a1"] and "  ?  " in rows["A@a1"]
+    assert "  0  healthy" in rows["S@s1"]
 
 
 def test_a_hole_that_no_later_dump_reaches_over_stays_unknown(tmp_path: Path) -> None:
@@ -153,3 +162,18 @@ def test_no_way_leads_to_a_guessed_history(tmp_path: Path) -> None:
     assert all(
         "nothing tells which is right" in course.refused for course in made.courses if course.way != "donor-S@s1"
     )
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_two_dumps_that_contradict_each_other_are_read_again_before_a_node_is_built_anew(
+    alike: bool, tmp_path: Path
+) -> None:
+    """The node may only have cut its end off, and written it anew, in between: one of its dumps is as the source's."""
+    (made := tmp_path / "now").mkdir()
+    dumps(WHOLE, WHOLE, WHOLE)(made)
+    (made / "A.a1.second.tsv").write_bytes(b"".join(line for _, line in (WHOLE if alike else FORKED)))
+    case = Case.create(tmp_path / "case")
+    case.load([made])
+    planned = plan(case)
+    assert not planned.steps
+    assert any("first read it once more, in one go" in says for says in planned.open) == (not alike)

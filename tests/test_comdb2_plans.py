@@ -327,12 +327,11 @@ def test_a_stopped_node_for_which_files_are_kept_is_started_again_and_the_source
     assert not planned.left, "it waits no more, and holds nothing"
 
 
-def test_a_reset_still_strands_a_stopped_node_that_needs_what_the_other_held(tmp_path: Path) -> None:
+def test_a_reset_waits_for_a_stopped_node_that_needs_what_the_other_held(tmp_path: Path) -> None:
+    """Before that node has pulled what is behind file 8, the reset would strand it."""
     ghost = Made("A@a1", at=(8, 100), source="S@s1", age=900, answers=False)
     planned = held_for(tmp_path, ghost, Made("B@b1", at=(8, 500), source="S@s1", age=900, state="active"))
-    assert chosen(planned) == {"B@b1": "restart"}
-    (reset,) = (course for course in planned.courses if course.way == "reset-node")
-    assert "on B@b1" in reset.refused
+    assert [(step.repair, step.server) for step in planned.steps] == [("restart", "B@b1"), ("reset", "A@a1")]
 
 
 def test_a_file_that_is_kept_for_another_node_is_not_about_to_be_deleted(tmp_path: Path) -> None:
@@ -418,3 +417,16 @@ def test_a_node_that_may_be_anywhere_is_not_rebuilt(tmp_path: Path) -> None:
     cut = "2026/11/20 11:59:58 comdb2_replicated_truncate complete [4:500]\n"
     planned = planned_of(tmp_path, Made("S@s1"), Made("A@a1", at=(4, 700), source="S@s1", answers=None, age=9, log=cut))
     assert not planned.steps and not planned.courses
+
+
+def test_a_row_that_holds_files_goes_once_the_others_need_them_no_more(tmp_path: Path) -> None:
+    """B@b1 pulls from A@a1, which is gone; it is moved first, and waits for as many changes as are said of it."""
+    gone = [Made(f"A@a{n}", source="S@s1", first=4, at=(5, 500 + n), age=9000, answers=False) for n in (1, 2)]
+    nodes = [Made("S@s1", first=4), *gone, Made("B@b1", source="A@a1", first=4, at=(5, 800))]
+    made = Case.create(tmp_path / "case")
+    made.load([written(tmp_path / "now", nodes, physrep_check_minlog_freq_sec="600")])
+    drawn = plan(made)
+    steps = [(step.repair, step.server) for step in drawn.steps]
+    assert {("reset", "A@a1"), ("reset", "A@a2")} <= {*steps}
+    assert steps.index(("force_registration", "B@b1")) < steps.index(("reset", "A@a1"))
+    assert [one.restored for one in drawn.courses if one.way == "force-registration"] == [1]

@@ -140,3 +140,17 @@ def test_a_course_restores_what_its_node_lacks_and_no_more(tmp_path: Path) -> No
     found_of(tmp_path, *above, *stuck)
     restores = {course.need: course.restored for course in plan(Case.open(tmp_path / "case")).courses if course.chosen}
     assert restores == {"REINIT_REQUIRED C@c1": 1, "REINIT_REQUIRED D@d1": 2}
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ("Pending", "its state stays Pending"),
+        ("InActive", "its row says InActive, as a replicant writes when it starts: it has not asked"),
+        ("Inactive", "it is Pending once the registry has answered"),
+    ],
+)
+def test_only_a_row_that_says_pending_is_said_to_stay_so(state: str, says: str, tmp_path: Path) -> None:
+    found = found_of(tmp_path, Made("S@s1"), Made("A@a1", source="S@s1"), Made("A@a2", at=(9, 400), state=state))
+    (one,) = [one for one in found["findings"] if one["code"] == "REPLICANT_INACTIVE"]
+    assert says in one["fix"][-1]["why"] and ("stays Pending" in str(one)) == (state == "Pending")

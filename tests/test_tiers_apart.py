@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_comdb2_diagnosis import diagnosed, node
+from tier_files import Made, written
 
 from workbench.diagnosis.tier_histories import apart, parted_from
 from workbench.rules.physical_log import Place
@@ -44,3 +47,14 @@ def test_histories_are_told_apart_where_the_largest_log_ends_early(generations: 
 def test_a_hole_before_the_fork_is_not_where_they_part() -> None:
     assert parted_from(compared((), ((8, 100), (9, 200)), (9, 200))) == (9, 200)
     assert parted_from(compared(((9, 300),), ((8, 100),), (9, 300))) == (9, 300)
+
+
+def test_of_positions_alone_every_node_that_is_as_far_is_in_the_tree(tmp_path: Path) -> None:
+    """A is taken for the source by its name alone; another database's node at another place may be no copy."""
+    nodes = [Made("S@s1"), Made("A@a1"), Made("A@a2", at=(9, 500)), Made("M@m1", at=(3, 100))]
+    folder = written(tmp_path / "now", nodes)
+    for file in [*(folder / "meta").iterdir(), folder / "nodes" / "tunables.tsv", folder / "nodes" / "logfiles.tsv"]:
+        file.unlink()
+    found = diagnosed(tmp_path, folder)
+    assert {one["node"] for one in found["trees"][0]["nodes"]} == {"S@s1", "A@a1", "A@a2"}
+    assert node(found, "A@a2")["served_by"] == ["A@a1", "S@s1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,16 @@ def test_reports_of_a_time_to_come_tell_no_age(ahead: int, tmp_path: Path) -> No
     assert "60 min ahead" in told["summary"] and len(told["evidence"]) == ahead
     text = diagnosis_text(system_named("comdb2"), found)
     assert "3,600 s ahead" in text and "3,605 s ago" not in text
+
+
+@pytest.mark.parametrize(("minutes", "count"), [(10, 1), (0, 0), (-10, 0)])
+def test_snapshots_in_the_wrong_order_are_told(minutes: int, count: int, tmp_path: Path) -> None:
+    """The last one is taken for the present, whatever its clock says."""
+    late = Made("A@a1", source="S@s1", at=(9, 500))
+    newer = written(tmp_path / "newer", [Made("S@s1"), late], now=NOW + timedelta(minutes=minutes))
+    found = diagnosed(tmp_path, newer, written(tmp_path / "older", [Made("S@s1"), late]))
+    ahead = [finding for finding in found["findings"] if finding["code"] == "CLOCK_AHEAD"]
+    assert len(ahead) == count
+    for finding in ahead:
+        assert "snapshot older" in finding["summary"] and "10 min behind that of snapshot newer" in finding["summary"]
+        assert "newer after older" in finding["fix"][0]["repair"]

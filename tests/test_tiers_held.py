@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from comdb2_incidents import of_2023
 from test_comdb2_diagnosis import codes, diagnosed, node
 from tier_files import Made, written
 
@@ -157,3 +158,24 @@ def test_the_fanout_of_one_source_alone(tmp_path: Path) -> None:
     )
     found = diagnosed(tmp_path, folder)
     assert found["trees"][0]["fanout"] == 5 and not codes(found, "warning")
+
+
+def test_each_holder_that_is_gone_is_reset_and_none_that_is_there(tmp_path: Path) -> None:
+    """As long as the row of one of them holds, a reset of the other frees nothing."""
+    gone = [Made(f"A@a{n}", source="S@s1", first=4, at=(5, 500 + n), age=9000, answers=False) for n in (1, 2)]
+    there = Made("B@b1", source="A@a1", first=4, at=(5, 800))
+    (one,) = held(diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=4), *gone, there], **HOLDS)))
+    said = one["fix"][0]["repair"]
+    assert "reset those that are gone" in said and "'a1'" in said and "'a2'" in said and "'b1'" not in said
+
+
+@pytest.mark.parametrize(("place", "needs"), [((9, 1000), ""), ((7, 100), "; A@a1 needs files older than the newest")])
+def test_only_who_is_files_behind_is_said_to_need_what_is_deleted(
+    place: tuple[int, int], needs: str, tmp_path: Path
+) -> None:
+    """The earlier program: the rows say Active, and it asks for ACTIVE."""
+    nodes = [Made("S@s1", first=4), Made("A@a1", source="S@s1", first=4, at=place)]
+    of_2023(*nodes, **HOLDS)(folder := tmp_path / "now")
+    found = diagnosed(tmp_path, folder)
+    (said,) = [one["summary"] for one in found["findings"] if "asks for the state ACTIVE" in one["summary"]]
+    assert "keep no log files for replicants" in said and said.partition("the rows say Active")[2] == needs

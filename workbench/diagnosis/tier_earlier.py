@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from workbench.case.case import Case
 from workbench.diagnosis.tier_logs import NodeLogs
@@ -11,6 +12,9 @@ from workbench.rules.physical_log import Form, Place
 from workbench.topology.tier_snapshot import TieredSnapshot, tiered_snapshot
 
 Span = tuple[Place, Place]
+
+_APART = timedelta(minutes=1)
+"""Clocks of two snapshots that differ by less tell no order: one may be that of a registry, the other that of a node."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,13 @@ def snapshot_before(case: Case, seen: TieredSnapshot) -> TieredSnapshot | None:
     labels = list(case.snapshots)
     at = labels.index(seen.label)
     return tiered_snapshot(case, labels[at - 1]) if at else None
+
+
+def taken_later(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
+    """The snapshots given before this one whose clock was further: they were taken after it."""
+    labels = list(case.snapshots)
+    before = [tiered_snapshot(case, label) for label in labels[: labels.index(seen.label)]]
+    return [then for then in before if then.now and seen.now and then.now - seen.now >= _APART]
 
 
 def deletion_speeds(

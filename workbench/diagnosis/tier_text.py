@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.text_table import aligned, one_cell
@@ -15,10 +15,14 @@ _CLOCKS_DIFFER = 600
 
 def tiers_text(found: Row) -> str:
     """A section for each tree; nothing where nodes do not pull from each other in tiers."""
-    return "\n\n".join(_tree(one) for one in found["trees"])
+    forked = [
+        finding for finding in found["findings"] if finding["code"] == "LOG_DIVERGED" and finding["severity"] != "info"
+    ]
+    parted = {name for finding in forked for name in (finding["server"], *(finding["servers"] or ()))}
+    return "\n\n".join(_tree(one, parted) for one in found["trees"])
 
 
-def _tree(tree: Row) -> str:
+def _tree(tree: Row, parted: Collection[str | None]) -> str:
     head = tree["source_head_actual"] or tree["source_head_registry"]
     says = f"The tree of {one_cell(tree['source'])}"
     if head:
@@ -28,7 +32,9 @@ def _tree(tree: Row) -> str:
     if not tree["source_is_known"]:
         says += " (nothing tells who follows whom: no log goes further)"
     heads = ["NODE", "STATE", "TIER", "SERVES", "REPORTED", "AT", "BEHIND BY", "IS", "FILE IT NEEDS", "WHO HAS IT"]
-    rows = [_node(one, depth, tree["nodes_are_listed"]) for one, depth in in_order(tree["nodes"])]
+    rows = [
+        _node(one, depth, tree["nodes_are_listed"], one["node"] in parted) for one, depth in in_order(tree["nodes"])
+    ]
     table = aligned([heads, *rows], right=(2, 3, 6, 8))
     return "\n\n".join(filter(None, (f"{says}:", table, _beside_each_other(tree), tree["retention"]["says"])))
 
@@ -86,8 +92,11 @@ def place_of(node: Row) -> str:
     return node["registry_lsn"] or ""
 
 
-def _node(one: Row, depth: int, listed: bool) -> list[str]:
+def _node(one: Row, depth: int, listed: bool, parted: bool) -> list[str]:
+    """The cells of a node. Places in two histories are no distance from each other."""
     age, lag = one["keepalive_age_s"], one["actual_lag_bytes"]
+    # What may have parted from its source is not called healthy.
+    left_out = ("healthy",) if parted else ("see LOG_DIVERGED",)
     probed = lag is not None
     lag = lag if probed else one["registry_lag_bytes"]
     least = "at least " if one["lag_is_at_least"] and lag else ""
@@ -99,8 +108,8 @@ def _node(one: Row, depth: int, listed: bool) -> list[str]:
         str(one["children"]),
         _reported(age, listed),
         place_of(one) or "?",
-        "?" if lag is None else f"{least}{max(lag, 0):,}",
-        one["condition"].replace("_", " "),
+        "?" if lag is None or parted else f"{least}{max(lag, 0):,}",
+        ", ".join(says for says in (one["condition"].replace("_", " "), "see LOG_DIVERGED") if says not in left_out),
         needs,
         _who_has_it(one) if needs != "-" else "-",
     ]

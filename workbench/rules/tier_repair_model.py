@@ -493,14 +493,19 @@ def tier_model(
                 lasts.setdefault(source, {})[name] = last
     lots: list[ChangeGroup] = []
     links = []
+    fed = {pull.name for pull in registry.pulls if pull.source in servers and servers[pull.source].up}
     for source, ends in lasts.items():
         # What a node has behind the end of its source is nothing that the others lack: another history, or read later.
         head = max(
             (last for name, last in ends.items() if name.partition("@")[0] == source), default=max(ends.values())
         )
         ends = {name: min(last, head) for name, last in ends.items()}
-        # Nodes that pull differ by the moment at which each was asked: only the ends of the others are borders.
-        stuck = {last for name, last in ends.items() if condition[name] not in PULLING or name in {*gapped, *still}}
+        # Nodes that pull differ by the moment at which each was asked: only the ends of the others are borders, and of those
+        # that pull from a node that is gone.
+        cut_off = {pull.name for pull in registry.pulls} - fed
+        stuck = {
+            last for name, last in ends.items() if condition[name] not in PULLING or name in {*gapped, *still, *cut_off}
+        }
         lowest, *steps = sorted({min(ends.values()), *stuck, max(ends.values())})
         behind = {last: (waiting or {}).get(name, 0) for name, last in ends.items() if name in (waiting or {})}
         for before, place in pairwise((lowest, *steps)):  # the lowest one all have

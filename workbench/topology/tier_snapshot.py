@@ -438,8 +438,10 @@ def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[
     """Each node that takes part -> the source database at the top of its tree.
 
     That is the one that it hangs on, over others or not, else the one that it is told to follow, else the only one there is. A
-    node of the database that holds the registry takes no part.
+    node of the database that holds the registry takes no part. Where nothing tells who follows whom, a node that stands where
+    the one that is taken for the source stands has the same log.
     """
+    level = None if known_sources(seen, told) else max(filter(None, map(seen.last, seen.names)), default=None)
     above: dict[str, set[str]] = {}
     for pull in (*seen.pulls, *seen.awaited):
         above.setdefault(pull.name, set()).add(pull.source)
@@ -449,6 +451,7 @@ def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[
     for name in seen.names:
         own = name.partition("@")[0]
         takes_part = name in seen.nodes or name in linked or name in told or own in sources or name in seen.logs
+        takes_part |= level is not None and seen.last(name) == level
         source = own if own in sources else _hangs_on(name, above, sources) or told.get(name)
         if source not in sources:
             of_kin = {found_ for other, found_ in hanging.items() if other.partition("@")[0] == own}

@@ -23,6 +23,7 @@ from workbench.systems.comdb2.detectors.nodes import (
     cannot_go_on,
     gone,
     not_replicating,
+    order_of_snapshots,
     reports_to_come,
     set_aside,
     standing_still,
@@ -54,6 +55,7 @@ DETECTORS: Detectors = {
         cannot_go_on,
     ),
     APPLYING: (
+        order_of_snapshots,
         reports_to_come,
         gone,
         not_replicating,

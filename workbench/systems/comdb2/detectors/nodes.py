@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from workbench.diagnosis.tier_earlier import taken_later
 from workbench.diagnosis.tier_rows import lacking_its_file, senders
 from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import (
@@ -97,6 +98,16 @@ def _gone_steps(name: str, host: str, database: str, of_source: bool) -> Iterato
 _HANGS = "do not call sys.cmd.start_replication on it: in the one try that is known the whole node hung"
 
 
+_ASKS_FOR_EVER = (
+    "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one"
+)
+_HAS_NOT_ASKED = {
+    "InActive": "its row says InActive, as a replicant writes when it starts: it has not asked for a source since",
+    "Inactive": "its row says Inactive, as when it resets itself before it asks: it is Pending once the registry has answered",
+}
+"""State of a row -> what it tells of a node that has no source, and was not answered by the registry since."""
+
+
 def _taken_out(tiers: Tiers, name: str) -> str:
     """That a node may have been stopped on purpose; empty: its row does not look like that."""
     state = (tiers.seen.nodes.get(name) or {}).get("state")
@@ -157,7 +168,7 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
                     "see below who has the file that it needs (LOG_GAP)"
                     if state == GAPPED
                     else "look at what its log says of candidates",
-                    "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one",
+                    _HAS_NOT_ASKED.get((tiers.seen.nodes.get(name) or {}).get("state") or "", _ASKS_FOR_EVER),
                 ),
             ]
         says = SAYS[state]
@@ -248,6 +259,30 @@ def reports_to_come(context: DetectorContext) -> Iterator[Finding]:
                 "collect the registry's clock and its tables once more, in one go; if it is still so, set the clocks of the "
                 "hosts of the registry's database right",
                 "until that time has come such a row looks as if its node had just reported itself, though it may be gone",
+            ),
+        ),
+    )
+
+
+def order_of_snapshots(context: DetectorContext) -> Iterator[Finding]:
+    """The last snapshot is taken for the present: by its own clock it is of a time before another one."""
+    tiers = tiers_of(context)
+    later = {then.label: then.now for then in taken_later(tiers.case, tiers.seen) if then.now}
+    if not later or tiers.seen.now is None:
+        return
+    newest = max(later, key=later.__getitem__)
+    most = (later[newest] - tiers.seen.now).total_seconds()
+    yield Finding(
+        "CLOCK_AHEAD",
+        "warning",
+        f"snapshot {tiers.seen.label} was given last and is taken for the present, but its clock, "
+        f"{tiers.seen.now:%Y-%m-%d %H:%M:%S}, is {span_text(most)} behind that of snapshot {newest}: what is said here "
+        "is of the older state, if that clock was not set back since",
+        evidence=first_few({"snapshot": label, "clock": str(at)} for label, at in later.items()),
+        fix=(
+            step(
+                f"give the snapshots in the order in which they were taken, {newest} after {tiers.seen.label}",
+                "of several snapshots the last one is diagnosed, and those before it tell what has moved since",
             ),
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.systems.comdb2.detectors.shown import each, some, tiers_of
+from workbench.systems.comdb2.detectors.shown import each, is_files_behind, some, tiers_of
 from workbench.systems.comdb2.rules import V2023
 from workbench.systems.comdb2.sql import set_state
 from workbench.systems.comdb2.tiering import named_in_file
@@ -277,11 +277,13 @@ def _versions(tiers: Tiers) -> Iterator[Finding]:
         )
     if "2023" in told:
         holding = V2023.holding or ""
+        late = [name for _, name in each(tiers) if is_files_behind(tiers, name) and not tiers.kept_for(name)]
+        needs = f"; {some(late)} need{'s' if len(late) == 1 else ''} files older than the newest" if late else ""
         yield Finding(
             "UNSAFE_SETTING",
             "warning",
-            f"{some(told['2023'])} delete log files although replicants need them: this version asks for the "
-            f"state {holding}, and {_rows_say(tiers, holding)}"
+            f"{some(told['2023'])} keep no log files for replicants: this version asks for the "
+            f"state {holding}, and {_rows_say(tiers, holding)}{needs}"
             + (
                 ""
                 if all(map(tiers.told.local, tiers.sources))

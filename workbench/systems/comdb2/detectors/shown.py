@@ -27,6 +27,12 @@ def each(tiers: Tiers) -> Iterator[tuple[str, str]]:
         yield from ((source, name) for name in tiers.members[source] if name not in own)
 
 
+def is_files_behind(tiers: Tiers, name: str) -> bool:
+    """Whether a node needs an older file than the one that its source writes: its row alone may be old."""
+    last, head = tiers.last(name), tiers.known_head(tiers.source_of(name) or "")
+    return last is not None and head is not None and last[0] < head[0]
+
+
 def place_text(place: tuple[int, int] | None) -> str | None:
     """A place as the server writes it."""
     return lsn_text(place) if place else None

@@ -11,7 +11,7 @@ from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
-from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
+from workbench.systems.comdb2.detectors.shown import each, evidence_of, is_files_behind, place_text, some, tiers_of
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -451,19 +451,25 @@ def _costs(tiers: Tiers, lacking: list[str]) -> Iterator[str]:
         yield f"what is kept helps {some(lost)} no more: it has to be rebuilt in any case"
 
 
-def _is_files_behind(tiers: Tiers, name: str) -> bool:
-    """Whether a node needs an older file than the one that its source writes: its row alone may be old."""
-    last, head = tiers.last(name), tiers.known_head(tiers.source_of(name) or "")
-    return last is not None and head is not None and last[0] < head[0]
+def _reset(tiers: Tiers, names: list[str]) -> str:
+    """How those of some nodes that are gone are taken out: as long as the row of another one holds, one alone frees nothing."""
+    gone = [name for name in names if tiers.states.get(name) in (*GONE, HUNG, RETIRED)] or names
+    calls = "; ".join(RESET.format(*name.split("@", 1)) for name in gone[:_NAMED])
+    more = f"; and so for {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
+    return f"if it is gone: {calls}" if len(names) == 1 else f"reset those that are gone: {calls}{more}"
+
+
+_NAMED = 3
+"""Nodes for which the call that resets them is written out."""
 
 
 def _let_go(tiers: Tiers, below: list[str], own: list[str]) -> Iterator[dict[str, str | None]]:
     """What makes nodes hold nothing any more, and what it costs."""
     if below:
         yield step(
-            f"bring {some(below)} forward, or if it is gone: " + RESET.format(*below[0].split("@", 1)),
+            f"bring {some(below)} forward, or {_reset(tiers, below)}",
             "after that the others delete what nobody else needs",
-            "; ".join(_costs(tiers, [name for name in below if _is_files_behind(tiers, name)])) or None,
+            "; ".join(_costs(tiers, [name for name in below if is_files_behind(tiers, name)])) or None,
         )
     if own:
         yield step(

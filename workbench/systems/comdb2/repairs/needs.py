@@ -10,6 +10,7 @@ from workbench.diagnosis.tier_generations import older_source
 from workbench.diagnosis.tier_sources import what_would_tell
 from workbench.model import counted
 from workbench.repair.plan_types import Need, ProposedRepair, View
+from workbench.rules.repair_model import achieved
 from workbench.rules.tier_repair_model import GONE, TierModel
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
@@ -71,10 +72,19 @@ def also(view: View, model: Model) -> Iterator[Need]:
 
 
 def late(view: View, need: Need) -> bool:
-    """Nodes that lack nothing, and register anew only to hang better: the place that each takes another one may need to go on."""
+    """Nodes that lack nothing, and register anew only to hang better: the place that each takes another one may need to go on.
+    And rows that hold what others still need: these go where they can be served first.
+    """
+    if need.code == HUNG and need.server is not None and _frees_what_others_need(view, need.server):
+        return True
     if need.lacks or need.server is None or of_source(view, need.server):
         return need.code == FULL and not need.lacks
     return need.code in (FULL, ORPHAN)
+
+
+def _frees_what_others_need(view: View, name: str) -> bool:
+    result, _ = achieved(view.model, ({"do": "reset", "server": name},))
+    return bool(result.unsaid)
 
 
 def safe(draft: ProposedRepair, *names: str) -> ProposedRepair:
@@ -105,6 +115,12 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
         draft = replace(
             draft, unasked=f"{says}: first see whether that is its cluster or tier, for then a restart is enough"
         )
+    if need.server and "rebuild" in moves and not need.lacks and _read_twice(tiers, need.server):
+        draft = replace(
+            draft,
+            unasked=f"the dumps of the log of {need.server} contradict each other: first read it once more, in one go, for "
+            "it may only have been cut off and written anew in between",
+        )
     if need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
     count, first = own
@@ -117,6 +133,15 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
     whose = f"that only the log of {need.server} has" if alone else f"of {need.server} that {theirs} does not have"
     cost = f"{counted(count, 'record')} {whose}, from {of} on, {'is' if count == 1 else 'are'} "
     return replace(draft, costs="; ".join(filter(None, (draft.costs, f"{cost}thrown away"))))
+
+
+def _read_twice(tiers: Tiers, name: str) -> bool:
+    """Whether nothing is known against a log but that several dumps of it are not alike."""
+    log = tiers.logs.log(name)
+    alike = log is None or not (log.contradictions.count or log.overlaps.count)
+    if log is None or alike or len(tiers.logs.inputs[name]) < 2:
+        return False
+    return not log.gaps.count and not tiers.logs.lost_ends(name)
 
 
 _CONNECTS = frozenset({"force_registration", "restart"})
