@@ -73,6 +73,16 @@ def test_whoever_tried_again_has_not_stopped(tried: float, stands: bool, tmp_pat
     assert ("has stopped until somebody acts" in fails["summary"]) is stands
 
 
+@pytest.mark.parametrize("read", [60, 90])
+def test_clocks_that_were_too_far_apart_may_be_right_by_now(read: int, tmp_path: Path) -> None:
+    skewed = "Error (2) Replication error acquiring replica: fatal error - too much time skew (excessive clock skew)"
+    log = line(read, "INFO - main - the server was read about then")
+    found = diagnose(case_of(tmp_path, mesh(skewed, log, changed(5, 20), ended=4)))
+    (fails,) = of("LINK_FAILING", found["findings"])
+    assert ("that was at its last attempt" in fails["summary"]) is (read == 90)
+    assert ("(clocks too far apart at its last attempt)" in headline(found)) is (read == 90)
+
+
 def test_new_data_begin_the_agreements_of_a_server_anew(tmp_path: Path) -> None:
     """Its log said that it had stopped until somebody acts; then the server was filled."""
     head = 'ERR - NSMMReplicationPlugin - repl5_inc_run - agmt="cn=to-s2" (localhost:38902): '

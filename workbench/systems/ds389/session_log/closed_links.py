@@ -27,6 +27,7 @@ Row = Mapping[str, Any]
 
 _LONG_PAUSE = timedelta(seconds=300)
 """Between two sessions: what waits for less arrives soon."""
+_MINUTE = timedelta(seconds=60)
 _BEGINS_WITHIN = timedelta(seconds=10)
 """An agreement that is switched on tries at once; the servers are read moments apart."""
 _OFF = "agreement disabled"
@@ -64,6 +65,13 @@ def changed_since_tried(case: Case, shown: Topology, link: Link) -> datetime | N
 def tried_last(case: Case, shown: Topology, link: Link) -> datetime | None:
     """When the agreement made its last attempt, as its status tells."""
     return _time_of(case, shown, link, "tried")
+
+
+def read_after(case: Case, shown: Topology, link: Link, row: Row, moment: datetime) -> bool:
+    """True if the supplier of a link was read more than a minute after a moment, by its own clock."""
+    inputs = [x for x in case.inputs if (x.snapshot, x.server) == (shown.snapshot, link.supplier)]
+    newest = max(filter(None, _times(inputs, row)), default=None)
+    return newest is not None and newest - moment > _MINUTE
 
 
 def _time_of(case: Case, shown: Topology, link: Link, fact: str) -> datetime | None:

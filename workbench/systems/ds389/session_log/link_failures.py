@@ -19,6 +19,7 @@ from workbench.rules.link_failures import (
     ANCHOR_LOST,
     BACKING_OFF,
     BIND_REFUSED,
+    CLOCK_REFUSED,
     CONSUMER_READ_ONLY,
     FILLED_LAST,
     LAST_SESSION,
@@ -59,6 +60,7 @@ from workbench.systems.ds389.session_log.closed_links import (
     changed_since_tried,
     fails_still,
     not_in_session,
+    read_after,
     started_again,
     status_shown,
     tried_last,
@@ -213,7 +215,8 @@ def _told(
     down = bool(silent) or link.consumer in shown.down
     hangs = any(reading.server == link.consumer and reading.down and reading.unanswered for reading in shown.readings)
     bare = any(x.server == link.consumer and x.down.startswith(NO_SUFFIX) for x in shown.readings)
-    if one.stopped and (tried := tried_last(case, shown, link)) and tried > one.stopped + _MOMENT:
+    tried = tried_last(case, shown, link)
+    if one.stopped and tried and tried > one.stopped + _MOMENT:
         one.stopped = None  # whoever has stopped tries no more
     changed = changed_since_tried(case, shown, link)
     later = changed and not one.stopped and not (one.last and one.last > changed)
@@ -268,6 +271,9 @@ def _told(
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
     cause = as_verified(cause, one.login_refused)
+    if cause.reason == CLOCK_REFUSED and tried and read_after(case, shown, link, one.row, tried):
+        says = f"{cause.says}; that was at its last attempt, at {tried:%Y-%m-%d %H:%M:%S}: they may be right by now"
+        cause = replace(cause, says=says, short=f"{cause.short} at its last attempt")
     if bare and cause.reason == BIND_REFUSED:
         says = f"{cause.says}; {link.consumer} answered when servers were collected, and showed no replicated suffix"
         cause = replace(cause, says=says, short=f"{cause.short}, and it shows no replicated suffix")
