@@ -187,7 +187,12 @@ def why_chosen(chosen: EvaluatedRepair, course: EvaluatedRepair, draft: Proposed
     return f"it restores {counted(chosen.restored)}, {lost}, and is the gentlest way that does"
 
 
-def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The row of a plan that does nothing: the model may know of more changes than are told, and nothing is lost by it."""
+def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]], steps: bool) -> dict[str, Any]:
+    """The row of a server when all is done, where the model knows of more changes than the diagnosis tells.
+
+    Without steps nothing is lost; with steps no server comes to miss more than it misses and waits for now.
+    """
     now = next((one for one in before if (one["server"], one["suffix"]) == (row["server"], row["suffix"])), row)
-    return row | {key: min(row[key], now[key]) for key in ("missing", "pending")}
+    if not steps:
+        return row | {key: min(row[key], now[key]) for key in ("missing", "pending")}
+    return row | {"missing": min(row["missing"], now["missing"] + now["pending"])}

@@ -267,7 +267,7 @@ class _Planned:
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             add_beside(row, self.beside, done)
             tiers_afterwards(row, self.counted, done)
-            self.after.append(row if effects else no_worse(row, self.before))
+            self.after.append(no_worse(row, self.before, bool(effects)))
 
     def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The same rows with the numbers of the diagnosis: the model does not know what a server got while others were read.
