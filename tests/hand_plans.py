@@ -121,7 +121,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     context = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
     context.linked, context.unrecorded = LinkedPairs(()), {}
     context.replica = lambda server, suffix: None
-    context.once = lambda tells: []
+    context.once = lambda tells: {}
     context.rows = lambda *what, **where: iter(())  # nobody's entries were collected
     about = {"suffix": SUFFIX, "made_at": MADE_AT, "findings": (), "about": lambda *codes: []}
     return SimpleNamespace(model=model, context=context, **about)

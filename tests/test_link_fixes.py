@@ -108,4 +108,7 @@ def test_a_link_fails_since_it_filled_its_consumer_where_that_was_later_than_its
     filled = f"nsds5replicaLastInitStart: {zulu(60)}\nnsds5replicaLastInitEnd: {zulu(66)}\n"
     filled += "nsds5replicaLastInitStatus: Error (0) Total update succeeded\n"
     one = failing(tmp_path, mesh(REFUSED_LOGIN, more=filled))
-    assert (one["since"], "its last session ended" in one["summary"]) == ("2024-03-24T10:28:18+00:00", True)
+    assert (one["since"], "its last filling of the consumer ended" in one["summary"]) == (
+        "2024-03-24T10:28:18+00:00",
+        True,
+    )

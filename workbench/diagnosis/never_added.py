@@ -1,6 +1,7 @@
 """Deletions of entries that a server never had: nobody told it of their addition, and a deletion that finds none leaves no trace.
 
 uid=idx0 was added on bern at 02:21 past replication, and deleted there at 02:22, with replication on again
+    any     no log of any server has its addition
     alba    its log of changes goes back to 01:57, and has no record of that entry: it never had it, and lacks nothing
 
 When an entry was added, its unique ID tells, by the clock of the server that added it; where each origin of the log goes back
@@ -82,6 +83,8 @@ def _never_added(
     Who was filled from a server that lacks the deletion never had it where no server that lacks it ever had it.
     """
     entries = entries_of(evidence, logs, {position for _, position in lacking})
+    replicated = _recorded(evidence, logs, {*entries.values()})
+    entries = {position: entry for position, entry in entries.items() if entry not in replicated}
     added = {entry: evidence.shown.proving.entry_added(entry) for entry in {*entries.values()}}
     found, filled = set[tuple[str, str]](), list[tuple[str, str]]()
     for server in servers:
@@ -103,6 +106,13 @@ def _never_added(
         if others and others <= found:
             found.add((name, position))
     return found
+
+
+def _recorded(evidence: Evidence, logs: Sequence[Input], entries: Collection[str]) -> set[str]:
+    """Those of some entries of which any log has more than deletions: they were added by a change that servers may have lost."""
+    wanted = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & (pc.field("operation") != "delete")
+    parts = (part for log in logs for part in evidence.case.parts("changes", log)) if entries else ()
+    return {*rows_where(parts, ["entry"], (pc.field("kind") == "change") & wanted)["entry"].to_pylist()}
 
 
 def _named(evidence: Evidence, server: JudgedServer, log: Input, entries: Collection[str]) -> set[str]:

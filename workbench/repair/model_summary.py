@@ -187,12 +187,9 @@ def why_chosen(chosen: EvaluatedRepair, course: EvaluatedRepair, draft: Proposed
     return f"it restores {counted(chosen.restored)}, {lost}, and is the gentlest way that does"
 
 
-def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]], steps: bool) -> dict[str, Any]:
-    """The row of a server when all is done, where the model knows of more changes than the diagnosis tells.
-
-    Without steps nothing is lost; with steps no server comes to miss more than it misses and waits for now.
-    """
+def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The row of a server when all is done: it misses and waits for no more than now, whatever else the model knows of."""
     now = next((one for one in before if (one["server"], one["suffix"]) == (row["server"], row["suffix"])), row)
-    if not steps:
-        return row | {key: min(row[key], now[key]) for key in ("missing", "pending")}
-    return row | {"missing": min(row["missing"], now["missing"] + now["pending"])}
+    most = now["missing"] + now["pending"]
+    missing = min(row["missing"], most)
+    return row | {"missing": missing, "pending": min(row["pending"], most - missing)}

@@ -257,8 +257,7 @@ class _Planned:
         done = achieved(running, effects)[1] if failing else done
         stopped = stopped_servers(self.findings, suffix)
         self.open += blocked_notes(model, self.behind & done.pending(), stopped, waits_for(self.context, suffix))
-        if effects:
-            done.go_on()
+        done.go_on()
         for row in standing_of(done, suffix, model.gone()):
             thrown = done.gone() - model.gone()
             open_ = {lack for lack in self.unjudged if lack.server == row["server"] and lack.lot not in thrown}
@@ -267,7 +266,7 @@ class _Planned:
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             add_beside(row, self.beside, done)
             tiers_afterwards(row, self.counted, done)
-            self.after.append(no_worse(row, self.before, bool(effects)))
+            self.after.append(no_worse(row, self.before))
 
     def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The same rows with the numbers of the diagnosis: the model does not know what a server got while others were read.
