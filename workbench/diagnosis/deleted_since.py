@@ -101,6 +101,19 @@ def entries_of(evidence: Evidence, logs: Iterable[Input], positions: Collection[
     return found
 
 
+def missing_of(
+    found: Verdicts, evidence: Evidence, servers: Iterable[JudgedServer], operation: str
+) -> list[tuple[Mapping[str, Any], tuple[str, str]]]:
+    """The missing changes of one operation on these servers, each with its server and position; none where the list was cut."""
+    names, typed = {server.replica.server for server in servers}, evidence.system.typed
+    rows = () if "missing" in found.cut() else found.missing
+    return [
+        (row, (row["server"], typed(row["position"]) or ""))
+        for row in rows
+        if (row["suffix"], row["operation"]) == (evidence.suffix, operation) and row["server"] in names
+    ]
+
+
 def may_do_nothing(found: Verdicts, evidence: Evidence, row: Mapping[str, Any]) -> bool:
     """False for a change of which the server itself shows that it does not have it: by its entries, or by its own words."""
     key = evidence.system.typed(row["position"]) or ""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosis.deleted_since import entries_of, lack_nothing, may_do_nothing
+from workbench.diagnosis.deleted_since import entries_of, lack_nothing, may_do_nothing, missing_of
 from workbench.engine.positions import of_keys
 from workbench.engine.selective_read import rows_where
 from workbench.intake.inputs import Input
@@ -40,19 +40,10 @@ def note_never_added(
     found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], logs: Sequence[Input]
 ) -> None:
     """Take such deletions out of what is missing; where that list was cut, it stays as it is."""
-    names = {server.replica.server for server in servers}
-    rows = [
-        row
-        for row in (() if "missing" in found.cut() else found.missing)
-        if (row["suffix"], row["operation"]) == (evidence.suffix, "delete") and row["server"] in names
-    ]
-    keys = [(row["server"], evidence.system.typed(row["position"]) or "") for row in rows]
-    lacking = {
-        key: str(row["rule"]) if may_do_nothing(found, evidence, row) else ""
-        for key, row in zip(keys, rows, strict=True)
-    }
+    rows = missing_of(found, evidence, servers, "delete")
+    lacking = {key: str(row["rule"]) if may_do_nothing(found, evidence, row) else "" for row, key in rows}
     never = _never_added(evidence, servers, logs, lacking) if lacking else set()
-    lack_nothing(found, evidence, servers, [row for row, key in zip(rows, keys, strict=True) if key in never])
+    lack_nothing(found, evidence, servers, [row for row, key in rows if key in never])
 
 
 def with_never_added(

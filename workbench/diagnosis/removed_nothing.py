@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosis.deleted_since import lack_nothing, may_do_nothing
+from workbench.diagnosis.deleted_since import lack_nothing, may_do_nothing, missing_of
 from workbench.engine.positions import of_keys
 from workbench.engine.selective_read import rows_at
 from workbench.intake.inputs import Input
@@ -28,17 +28,13 @@ def note_removed_nothing(
     found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], logs: Sequence[Input]
 ) -> None:
     """Take such changes out of what is missing; where that list was cut, it stays as it is."""
-    names = {server.replica.server for server in servers}
     rows = [
-        row
-        for row in (() if "missing" in found.cut() else found.missing)
-        if (row["suffix"], row["rule"], row["operation"]) == (evidence.suffix, SKIPPED, "modify")
-        and row["server"] in names
-        and may_do_nothing(found, evidence, row)
+        (row, key)
+        for row, key in missing_of(found, evidence, servers, "modify")
+        if row["rule"] == SKIPPED and may_do_nothing(found, evidence, row)
     ]
-    asked = [(row["server"], evidence.system.typed(row["position"]) or "") for row in rows]
-    nothing = _that_found_nothing(evidence, logs, asked) if asked else set()
-    lack_nothing(found, evidence, servers, [row for row, key in zip(rows, asked, strict=True) if key in nothing])
+    nothing = _that_found_nothing(evidence, logs, [key for _, key in rows]) if rows else set()
+    lack_nothing(found, evidence, servers, [row for row, key in rows if key in nothing])
 
 
 def with_removed_nothing(
