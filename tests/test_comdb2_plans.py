@@ -429,4 +429,4 @@ def test_a_row_that_holds_files_goes_once_the_others_need_them_no_more(tmp_path:
     steps = [(step.repair, step.server) for step in drawn.steps]
     assert {("reset", "A@a1"), ("reset", "A@a2")} <= {*steps}
     assert steps.index(("force_registration", "B@b1")) < steps.index(("reset", "A@a1"))
-    assert [one.restored for one in drawn.courses if one.way == "force-registration"] == [1]
+    assert [course.restored for course in drawn.courses if course.way == "force-registration"] == [1]

@@ -152,5 +152,5 @@ def test_a_course_restores_what_its_node_lacks_and_no_more(tmp_path: Path) -> No
 )
 def test_only_a_row_that_says_pending_is_said_to_stay_so(state: str, says: str, tmp_path: Path) -> None:
     found = found_of(tmp_path, Made("S@s1"), Made("A@a1", source="S@s1"), Made("A@a2", at=(9, 400), state=state))
-    (one,) = [one for one in found["findings"] if one["code"] == "REPLICANT_INACTIVE"]
+    (one,) = [row for row in found["findings"] if row["code"] == "REPLICANT_INACTIVE"]
     assert says in one["fix"][-1]["why"] and ("stays Pending" in str(one)) == (state == "Pending")

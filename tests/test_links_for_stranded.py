@@ -28,10 +28,10 @@ def mesh(*, top: int, linked: bool, trimmed: bool = False) -> Files:
         spans = {name.replace("s", "r"): (0, 0), "r1": (0, 1), "r2": (0, 1), "r3": (0, seen)}  # its own element first
         files[f"{name}.replica.ldif"] = replica(rid, elements(claims(**spans)))
         own = [csn(second, 3) for second in range(6 if trimmed and rid == 3 else 0, seen + 1)]
-        others = [csn(second, one) for one in (1, 2) for second in (0, 1)]
+        others = [csn(second, origin) for origin in (1, 2) for second in (0, 1)]
         files[f"{name}.changelog.ldif"] = changelog(sorted([*others, *own]), own_entries=True)
-        to = [one for one in (1, 2, 3) if one != rid and (linked or rid != 3)]
-        files[f"{name}.agreements.ldif"] = "".join(agreement(f"{name}-to-s{one}", 38900 + one) for one in to)
+        to = [other for other in (1, 2, 3) if other != rid and (linked or rid != 3)]
+        files[f"{name}.agreements.ldif"] = "".join(agreement(f"{name}-to-s{other}", 38900 + other) for other in to)
     return files
 
 
@@ -54,6 +54,6 @@ def test_an_agreement_brings_what_is_stranded_and_nothing_is_written_again(tmp_p
 def test_elsewhere_they_are_saved_as_before(changed: dict[str, bool], tmp_path: Path) -> None:
     """Where no session could begin, or a link leads away, a new agreement is not what is lacking."""
     found = diagnose(case_of(tmp_path, mesh(**{"top": 9, "linked": False, **changed})))
-    for one in of("STRANDED_CHANGE", found["findings"]):
-        assert one["fix"][0]["repair"].startswith("save them before anything else is done to s3")
+    for stranded in of("STRANDED_CHANGE", found["findings"]):
+        assert stranded["fix"][0]["repair"].startswith("save them before anything else is done to s3")
     assert bool(of("STRANDED_CHANGE", found["findings"])) == ("trimmed" in changed)

@@ -86,7 +86,7 @@ def test_what_another_server_made_as_this_origin_is_no_own_change(
         )
     found = findings(tmp_path, files)
     assert bool(of("OWN_CHANGES_HIDDEN", found)) == (not maker)
-    (missed,) = (one for one in of("MISSED_CHANGE", found) if one["server"] == "s1")
+    (missed,) = (row for row in of("MISSED_CHANGE", found) if row["server"] == "s1")
     assert (f"; {maker} made 2 of them when it had this origin" in missed["summary"]) == bool(maker)
     assert ("OWN_CHANGES_HIDDEN" in missed["summary"]) == (not maker)
 
@@ -102,7 +102,7 @@ def test_what_only_the_log_of_another_server_of_the_same_origin_had_is_not_said_
         before["s2.replica.ldif"] = replica(1, elements(now))
     found = findings(tmp_path, before, two([*kept, *made(1, 90)], FIVE, claims(r1=(0, 90), r2=(1, 2)), now))
     assert bool(of("OWN_CHANGES_HIDDEN", found)) == (not shared)
-    (missed,) = (one for one in of("MISSED_CHANGE", found) if one["server"] == "s1")
+    (missed,) = (row for row in of("MISSED_CHANGE", found) if row["server"] == "s1")
     assert ("; s2 made 2 of them when it had this origin" in missed["summary"]) == shared
 
 

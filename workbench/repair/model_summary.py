@@ -189,7 +189,7 @@ def why_chosen(chosen: EvaluatedRepair, course: EvaluatedRepair, draft: Proposed
 
 def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The row of a server when all is done: it misses and waits for no more than now, whatever else the model knows of."""
-    now = next((one for one in before if (one["server"], one["suffix"]) == (row["server"], row["suffix"])), row)
+    now = next((x for x in before if (x["server"], x["suffix"]) == (row["server"], row["suffix"])), row)
     most = now["missing"] + now["pending"]
     missing = min(row["missing"], most)
     return row | {"missing": missing, "pending": min(row["pending"], most - missing)}
