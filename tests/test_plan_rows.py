@@ -23,8 +23,12 @@ def row(missing: int, pending: int, server: str = "s1") -> dict[str, int | str |
 def test_no_server_comes_to_lack_more_than_it_lacks(
     then: tuple[int, int], now: tuple[int, int], said: tuple[int, int]
 ) -> None:
-    assert no_worse(row(*then), [row(1, 1, "s2"), row(*now)]) == row(*said)
+    assert no_worse(row(*then), [row(1, 1, "s2"), row(*now)], {"s3"}) == row(*said)
 
 
 def test_of_a_server_that_was_not_told_of_nothing_is_known() -> None:
-    assert no_worse(row(7, 0, "s3"), [row(4, 2)]) == row(7, 0, "s3")
+    assert no_worse(row(7, 0, "s3"), [row(4, 2)], ()) == row(7, 0, "s3")
+
+
+def test_a_server_that_took_other_data_may_lack_what_belongs_to_them() -> None:
+    assert no_worse(row(3, 1), [row(0, 0)], {"s1"}) == row(3, 1)

@@ -187,9 +187,19 @@ def why_chosen(chosen: EvaluatedRepair, course: EvaluatedRepair, draft: Proposed
     return f"it restores {counted(chosen.restored)}, {lost}, and is the gentlest way that does"
 
 
-def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The row of a server when all is done: it misses and waits for no more than now, whatever else the model knows of."""
+def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]], joined: Collection[str]) -> dict[str, Any]:
+    """The row of a server when all is done: it misses and waits for no more than now, whatever else the model knows of.
+
+    joined   the servers with data of another beginning than before: they lack what belongs to these data
+    """
+    if row["server"] in joined:
+        return row
     now = next((x for x in before if (x["server"], x["suffix"]) == (row["server"], row["suffix"])), row)
     most = now["missing"] + now["pending"]
     missing = min(row["missing"], most)
     return row | {"missing": missing, "pending": min(row["pending"], most - missing)}
+
+
+def joining(before: Model, after: Model) -> set[str]:
+    """The servers that took data of another beginning."""
+    return {name for name, x in after.servers.items() if x.generation != before.servers[name].generation}

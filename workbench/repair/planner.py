@@ -30,6 +30,7 @@ from workbench.repair.choices import choices
 from workbench.repair.model_summary import (
     arriving,
     changes_by_origin,
+    joining,
     newer_than_logs,
     no_worse,
     servers_told,
@@ -266,7 +267,7 @@ class _Planned:
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             add_beside(row, self.beside, done)
             tiers_afterwards(row, self.counted, done)
-            self.after.append(no_worse(row, self.before))
+            self.after.append(no_worse(row, self.before, joining(model, done)))
 
     def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The same rows with the numbers of the diagnosis: the model does not know what a server got while others were read.
