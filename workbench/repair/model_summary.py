@@ -59,6 +59,17 @@ def newer_than_logs(context: DetectorContext, model: Model, suffix: str | None) 
     }
 
 
+def not_waited_for(context: DetectorContext, model: Model, suffix: str | None) -> set[MissingAt]:
+    """The lots that wait in the model, and for which no server waits by the diagnosis: all older than what it waits for, too."""
+    begins: dict[tuple[str, str], str] = {}
+    for row in context.verdicts.pending:
+        if row["suffix"] == suffix:
+            key, first = (row["server"], row["origin"]), context.topology.system.typed(row["first"]) or ""
+            begins[key] = min(begins.get(key, first), first)
+    ends = {x: (begins.get((x.server, model.lots[x.lot].origin)), model.lots[x.lot].last) for x in model.pending()}
+    return {x for x, (first, last) in ends.items() if first is None or last < first}
+
+
 def arriving(
     context: DetectorContext, model: Model, running: Model, suffix: str | None, waits: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:

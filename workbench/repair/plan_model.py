@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from workbench.diagnosis.cleaned_origins import CLEANED_HERE
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.dropped_changes import dropped_rows
 from workbench.diagnosis.entry_diagnosis import changes_shown, now_at, states_of
@@ -266,10 +267,25 @@ class _FromLogs(_Filling):
         tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
         lost = {one.server for one in self.replicas if self.thrown_away(one, upto) and self._behind_mark(one, begin)}
         before = {server for server, low in self._waits_from(origin).items() if span.high < low}
+        before |= self._forgot(origin)
+        if any(origin in one.seen() and tops[one.server] < span.high for one in self.replicas):
+            before -= self._cleaned_before(origin, begin, upto)
         before |= {one.server for one in self.replicas if self.kept(one, origin, first, end)}
-        self.holders.append(
-            {name for name, top in tops.items() if top >= span.high} - lost | self._forgot(origin) | before
-        )
+        self.holders.append({name for name, top in tops.items() if top >= span.high} - lost | before)
+
+    def _cleaned_before(self, origin: str, first: str, end: str) -> set[str]:
+        """The servers that cleaned an origin, of which nothing tells whether they had all changes from the first to the end.
+
+        To a server that is known to lack these nothing is promised from their data.
+        """
+        typed = self.system.typed
+        return {
+            row["server"]
+            for row in self.context.verdicts.unknown
+            if (row["suffix"], row["origin"], row["why"]) == (self.suffix, origin, CLEANED_HERE)
+            and (typed(row["from"]) or "") <= end
+            and first <= (typed(row["to"]) or "")
+        }
 
     def _behind_mark(self, one: Replica, position: str) -> bool:
         """True for an own change behind what came with the data of a server, by its log that was made anew then."""

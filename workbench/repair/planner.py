@@ -33,6 +33,7 @@ from workbench.repair.model_summary import (
     joining,
     newer_than_logs,
     no_worse,
+    not_waited_for,
     servers_told,
     standing_of,
     why_chosen,
@@ -191,9 +192,8 @@ class _Planned:
             return
         view = self.view_of(suffix)
         model = view.model
-        self.before += self._as_diagnosed(standing_of(model, suffix, model.gone()))
         self.unjudged = self._unjudged(model, suffix)
-        self.dropped = frozenset()
+        self.before += self._as_diagnosed(standing_of(model, suffix, model.gone()), model)
         coming = self._on_the_way(model, suffix)
         self.passed_over = self._passed_over(model)
         passed: set[Need] = set()
@@ -210,7 +210,8 @@ class _Planned:
             self.told.append(need)
             if _bare(need) in passed:
                 self.unmended += 1
-                self.open.append(f"{self._called(need)}: {why_left(need, view.model, self.courses, self.findings)}")
+                why = why_left(need, view.model, self.courses, self.findings, self.after)
+                self.open.append(f"{self._called(need)}: {why}")
             elif not need.wanted(only):
                 self.open.append(f"{self._called(need)}: not planned for, as you asked")
         blind = [x.name for x in self.context.topology.links if x.suffix == suffix and x.blind]
@@ -232,8 +233,7 @@ class _Planned:
         before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
         unlike = all_unlike(self.context, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
-        own = of_their_own(self.context, before)
-        more = unlike, own, self.done, self.repairs.cured, self.too_young
+        more = unlike, of_their_own(self.context, before), self.done, self.repairs.cured, self.too_young
         taken = Taken(*found, before, after, self.repairs.mends, *more)
         left = not_mended(self.findings, self.context.topology, taken, unmarked(self.context, self.findings))
         return (*left, *to_be_made_again(self.context, self.steps))
@@ -263,13 +263,13 @@ class _Planned:
             thrown = done.gone() - model.gone()
             open_ = {lack for lack in self.unjudged if lack.server == row["server"] and lack.lot not in thrown}
             row["missing"] -= done.changes(open_ & done.missing())
-            row["pending"] -= done.changes(open_ & done.pending())
-            row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
+            never = self.never.get((row["server"], row["suffix"]), 0)
+            row["pending"] += never - done.changes(open_ & done.pending())
             add_beside(row, self.beside, done)
             tiers_afterwards(row, self.counted, done)
             self.after.append(no_worse(row, self.before, joining(model, done)))
 
-    def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _as_diagnosed(self, rows: list[dict[str, Any]], model: Model) -> list[dict[str, Any]]:
         """The same rows with the numbers of the diagnosis: the model does not know what a server got while others were read.
 
         Nor does it know of changes that are behind all vectors and in no log: nothing brings these, whatever the plan does.
@@ -286,7 +286,8 @@ class _Planned:
             never = sum(one["count"] - one["available"] for one in self._stuck(about))
             pending = sum(one["count"] for one in waits)
             self.too_young[about] = max(never - sum(map(in_no_log, self._stuck(about))), 0)
-            self.never[about] = max(min(never, pending - row["pending"]), 0)
+            open_ = {lack for lack in self.unjudged & model.pending() if lack.server == row["server"]}
+            self.never[about] = max(min(never, pending - row["pending"] + model.changes(open_)), 0)
             row["missing"] = sum((one["server"], one["suffix"]) == about for one in found.missing)
             row["pending"] = pending
         return rows
@@ -302,9 +303,8 @@ class _Planned:
         if not found.known or found.cut():
             return frozenset()
         told = {(one["server"], self.system.typed(one["position"])) for one in found.missing if one["suffix"] == suffix}
-        waits = {(one["server"], one["origin"]) for one in found.pending if one["suffix"] == suffix}
         missing = {x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told}
-        missing |= {x for x in model.pending() if (x.server, model.lots[x.lot].origin) not in waits}
+        missing |= not_waited_for(self.context, model, suffix)
         missing |= newer_than_logs(self.context, model, suffix)
         empty = told_of(EMPTY, self.findings, suffix)  # the diagnosis goes by what such a server claimed before
         return frozenset(x for x in missing if x.server not in empty)
@@ -329,7 +329,7 @@ class _Planned:
         coming = [(name, said) for name, count in found for said in arrival_notes(self.context, count, name, suffix)]
         self.open += [said for _, said in coming]
         self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
-        self.dropped = dropped_of(model)
+        self.dropped = dropped_of(model) - self.unjudged
         self.open += dropped_said(self.context, self.findings, suffix, model, self.dropped)
         self.unmended += bool(self.dropped)
         self.dropped_origins |= {(suffix, model.lots[lack.lot].origin) for lack in self.dropped}

@@ -7,6 +7,7 @@ What needs no step, and what is left although a way was looked for, the plan say
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,13 +105,23 @@ def not_mended(
     ]
 
 
-def why_left(need: Need, model: Model, courses: Sequence[EvaluatedRepair], findings: Iterable[Finding]) -> str:
-    """Why a need is left for which ways were looked for; where there was none to try, what its findings say to do."""
+def why_left(
+    need: Need,
+    model: Model,
+    courses: Sequence[EvaluatedRepair],
+    findings: Iterable[Finding],
+    after: Iterable[Mapping[str, Any]],
+) -> str:
+    """Why a need is left for which ways were looked for; where there was none to try, what its findings say to do.
+
+    after   the rows of the servers when all is done: a group of the model may reach back before what its server lacks
+    """
     if ask := next((one.unasked for one in courses if one.need == need.name and one.unasked), ""):
         return ask
     if need.lacks and {lack.lot for lack in need.lacks} <= model.saved:
         return "a step saves these changes to a file; send what is still right to a supplier yourself"
-    count = model.changes(need.lacks)
+    lacks = (x["missing"] + x["pending"] for x in after if (x["server"], x["suffix"]) == (need.server, need.suffix))
+    count = min(model.changes(need.lacks), next(lacks, sys.maxsize))
     lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
     do = [] if any(one.need == need.name for one in courses) else _first_steps(need, findings)
     return f"no proven way was found, {lacking}{f'; what to do: {listed(do)}' if do else ''}"
