@@ -318,19 +318,38 @@ def test_a_log_that_ends_too_early_hides_a_restart(live: bool, tmp_path: Path) -
     assert ("unless restarted since" in said) is not live and ("until a restart" in said) is live
 
 
-def test_what_a_hub_drops_does_not_come_through_it(tmp_path: Path) -> None:
-    """s1 would send to the hub c3, which drops it: c4, behind the hub, gets nothing of it through the hub."""
+def behind_a_hub(**had: tuple[int, int]) -> dict[str, Any]:
+    """The hub c3 cleaned replica ID 1, and c4 is behind it; `had` of this ID is what c4 claims of it."""
     files = comes_back((5, CLEANED)) | listening("c4")
-    files["c4.replica.ldif"] = replica(65535, elements(claims(r2=(1, 2))), flags=0)
+    files["c4.replica.ldif"] = replica(65535, elements(claims(r2=(1, 2), **had)), flags=0)
     files["c3.replica.ldif"] = replica(65535, elements(claims(r2=(1, 2))), flags=1)
     files["c3.changelog.ldif"] = changelog([csn(1, 2), csn(2, 2)])
     files["c3.agreements.ldif"] = agreement("to-c4", 38904)
-    found = diagnose(case_of(tmp_path, files))
+    return files
+
+
+def test_what_a_hub_drops_does_not_come_through_it(tmp_path: Path) -> None:
+    """s1 would send to the hub c3, which drops it: c4, behind the hub, gets nothing of it through the hub."""
+    found = diagnose(case_of(tmp_path, behind_a_hub()))
     assert {row["server"]: (row["suppliers"], row["through"]) for row in found["pending"]} == {
         "c3": (["s1"], []),
         "c4": ([], []),
     }
     assert "on the way" not in headline(found)
+
+
+def test_no_server_is_filled_from_a_hub_that_cleaned_an_id_and_may_lack_its_changes(tmp_path: Path) -> None:
+    """c4 claims replica ID 1 up to second 2: whether the hub had what came up to the cleaning, nothing tells."""
+    files = behind_a_hub(r1=(0, 2))
+    left = [csn(1, 2), csn(2, 2), *(csn(second, 1) for second in range(6, 10))]  # what was made before it is in no log
+    files |= {f"{name}.changelog.ldif": changelog(left) for name in ("s1", "s2")}
+    files["s1.access.log"] = "".join(answered(second, "uid=u,ou=people", csn(second, 1)) for second in range(10))
+    planned = plan(case_of(tmp_path, files))
+    waits = {(row["server"], row["pending"]) for row in planned.before}
+    assert not planned.steps and waits == {("s1", 0), ("s2", 0), ("c3", 4), ("c4", 7)}
+    assert {(row["server"], row["pending"]) for row in planned.after} == waits
+    assert any("4 changes do not arrive at c3, for c3 drops them" in line for line in planned.open)
+    assert any("REINIT_REQUIRED c4" in line and "does not bring 7 changes" in line for line in planned.open)
 
 
 def test_logs_are_read_once_for_what_a_server_remembers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
