@@ -28,6 +28,7 @@ from workbench.topology.tier_snapshot import (
     followed_source,
     furthest_node,
     known_sources,
+    last_messages,
     source_databases,
     tiered_snapshot,
 )
@@ -513,12 +514,11 @@ class Tiers:
     def said_stop(self) -> dict[str, str]:
         """Node -> what its own log says last, if that is the end of its replication."""
         last: dict[str, tuple[datetime, str, str]] = {}
-        for row in self.case.arrow("messages").select(["snapshot", "file", "server", "at", "code", "text"]).to_pylist():
-            if row["snapshot"] == self.seen.label and row["at"] is not None:
-                name = self.seen.full_names.get((row["server"], row["file"]), row["server"])
-                newest = last.get(name)
-                if newest is None or row["at"] >= newest[0]:
-                    last[name] = row["at"], row["code"] or "", row["text"] or ""
+        for row in last_messages(self.case, self.seen.label):
+            name = self.seen.full_names.get((row["server"], row["file"]), row["server"])
+            newest = last.get(name)
+            if newest is None or row["at_last"] >= newest[0]:
+                last[name] = row["at_last"], row["code_last"], row["text_last"]
         return {name: text for name, (_, code, text) in last.items() if code in STOP_CODES}
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.rules.tier_conditions import FED, RETIRED
 from workbench.rules.tiers import Lsn
-from workbench.topology.tier_snapshot import place_of
+from workbench.topology.tier_snapshot import messages_of, place_of
 
 if TYPE_CHECKING:
     from workbench.diagnosis.tier_diagnosis import Tiers
@@ -130,9 +130,8 @@ def _said(tiers: Tiers) -> dict[str, dict[str, Line]]:
 
 
 def _lines(tiers: Tiers) -> Iterator[tuple[str, str, Line]]:
-    columns = ["snapshot", "file", "server", "at", "code", "position", "numbers", "text"]
-    for row in tiers.case.arrow("messages").select(columns).to_pylist():
-        if row["snapshot"] != tiers.seen.label or row["at"] is None or row["code"] not in {_NOBODY, _STILL, *_GOES_ON}:
+    for row in messages_of(tiers.case, tiers.seen.label, {_NOBODY, _STILL, *_GOES_ON}):
+        if row["at"] is None:
             continue
         place, numbers = place_of(row["position"]), dict(row["numbers"] or ())
         if row["code"] == _STILL and numbers.get("ahead") == "true":

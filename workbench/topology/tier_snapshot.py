@@ -11,6 +11,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
+from workbench.engine.selective_read import rows_where
 from workbench.intake.inputs import Input
 from workbench.rules.tiers import Lsn, Node, Pull, Registry
 from workbench.systems import format_with
@@ -265,16 +268,36 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         any(not row["awaited"] for row in pulls)
         or any(format_with(one.kind).tells_links for one in inputs if one.kind),
         any(format_with(one.kind).tells_links and one.rejected for one in inputs if one.kind),
-        _said_sources(rows("messages"), full_names, {*known, *probes, *logs}),
+        _said_sources(messages_of(case, label, {REGISTERED, *PULLS_FROM}), full_names, {*known, *probes, *logs}),
         full_names,
         _cut_since(
-            rows("messages"),
+            messages_of(case, label, {CUT_BACK}),
             nodes,
             {*probes, *logs},
             full_names,
             max([*(clocks if of_now else ()), *(row["at"] for row in probes.values() if row["at"])], default=None),
         ),
     )
+
+
+def messages_of(case: Case, label: str, codes: Iterable[str]) -> list[dict[str, Any]]:
+    """What the logs of programs of a snapshot say, of the lines with these codes: of all lines there may be millions."""
+    where = (pc.field("snapshot") == label) & pc.field("code").isin(sorted(codes))
+    columns = ["file", "server", "at", "code", "link", "position", "numbers", "text"]
+    return rows_where(case.parts("messages"), columns, where).to_pylist()
+
+
+def last_messages(case: Case, label: str) -> list[dict[str, Any]]:
+    """The last line with a time of each log of a program: `at_last`, `code_last`, `text_last` by server and file."""
+    where = (pc.field("snapshot") == label) & pc.field("at").is_valid()
+    lines = rows_where(case.parts("messages"), ["file", "server", "at", "code", "text"], where)
+    if not len(lines):
+        return []
+    for name in ("code", "text"):
+        lines = lines.set_column(lines.schema.get_field_index(name), name, pc.fill_null(lines[name], ""))
+    ordered = lines.take(pc.sort_indices(lines["at"]))  # stable: lines of one moment stay in their order
+    last = [(name, "last") for name in ("at", "code", "text")]
+    return ordered.group_by(["server", "file"], use_threads=False).aggregate(last).to_pylist()
 
 
 def _of_another_time(clock: datetime, asked: datetime | None, newest: datetime) -> bool:
