@@ -10,10 +10,11 @@ from detector_samples import findings, listening, of, plain_line, stamp, status,
 from entry_samples import answered, entry, export
 from link_samples import NO_CONNECTION, not_connected
 from link_samples import mesh as failing_mesh
-from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.diagnosis_text import headline
+from workbench.repair.planner import plan
 
 
 def equal_servers() -> dict[str, str]:
@@ -230,6 +231,64 @@ def test_a_clean_task_that_two_snapshots_show(tmp_path: Path) -> None:
     now["s1.replica.ldif"] = before["s1.replica.ldif"]
     (one,) = of("CLEAN_HANGING", findings(tmp_path / "there", before, now))
     assert (one["server"], one["origin"], one["suffix"]) == ("s1", "7", SUFFIX)
+
+
+def sends(second: float, rid: int = 2, step: str = "Sending cleanAllRUV task to all the replicas...") -> str:
+    return plain_line(second, f"INFO - NSMMReplicationPlugin - CleanAllRUV Task (rid {rid}): {step} ")
+
+
+DONE, ABORTED = "Successfully cleaned rid(2).", "Successfully aborted task for all replicas"
+
+
+@pytest.mark.parametrize(
+    ("log", "drops"),
+    [
+        (sends(2), True),
+        (sends(2) + sends(3, step="Cleaning local ruv's..."), True),
+        (sends(2) + sends(3, step=DONE), False),
+        (sends(2) + sends(3, step=ABORTED), False),
+        (sends(2) + f"{stamp(3)} - INFO - main - 389-Directory/3.1.2 B2025.016.1616 starting up\n", False),
+        (sends(2, step="Waiting for all the replicas to be online..."), False),
+        (sends(2, rid=7), False),
+    ],
+)
+def test_while_a_task_cleans_a_replica_id_its_server_drops_the_changes_of_it(
+    log: str, drops: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: such a task hung, and 179 changes were "on the way", which the server answered and dropped."""
+    files: dict[str, Any] = equal_servers() | {"s1.errors.log": log}
+    files["s1.replica.ldif"] = replica(1, elements(claims(r1=(0, 4))))
+    files["s2.replica.ldif"] = replica(2, elements(claims(r1=(0, 4), r2=(3, 9))))
+    files["s2.changelog.ldif"] = changelog([*(csn(at, 1) for at in range(5)), *(csn(at, 2) for at in range(3, 10))])
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    (row,) = (row for row in found["pending"] if row["server"] == "s1")
+    hanging = of("CLEAN_HANGING", found["findings"])
+    assert (row["dropped_by_task"], bool(row["dropped_since"])) == (drops, drops)
+    assert bool(hanging) is drops and not of("CLEANED_ORIGIN_BACK", found["findings"])
+    if drops:
+        assert "do not arrive at s1, which drops them until the cleaning there has ended" in headline(found)
+        assert headline(found).startswith("A task on s1 is to clean replica ID 2, which is that of s2; ")
+        (waiting,) = of("PENDING_CHANGES", found["findings"])
+        assert [fix["repair"] for fix in waiting["fix"]] == ["do what CLEAN_HANGING says first"]
+        planned = plan(case)
+        assert not planned.steps and any("do what CLEAN_HANGING says on s1" in line for line in planned.open)
+
+
+def test_a_task_that_the_entry_names_is_told_where_its_replica_id_is_in_use(tmp_path: Path) -> None:
+    """The value has no CSN on the versions of today."""
+    files = equal_servers()
+    task = f"nsds5ReplicaCleanRUV: 2:yes:0:{SUFFIX}\n"
+    files["s1.replica.ldif"] = files["s1.replica.ldif"].replace("nsDS5Flags", f"{task}nsDS5Flags")
+    (hanging,) = of("CLEAN_HANGING", findings(tmp_path / "live", files))
+    assert (hanging["severity"], hanging["server"], hanging["origin"], hanging["suffix"]) == (
+        "error",
+        "s1",
+        "2",
+        SUFFIX,
+    )
+    files["s1.replica.ldif"] = files["s1.replica.ldif"].replace("RUV: 2:", "RUV: 7:")
+    assert not of("CLEAN_HANGING", findings(tmp_path / "dead", files))
 
 
 @pytest.mark.parametrize(("cleaned", "named"), [(True, False), (True, True), (False, False)])

@@ -135,6 +135,7 @@ def summed(found: Row) -> dict[str, Any]:
         counted["stuck"]["if_source"] = guessed
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
+    counted["dropped"]["task"] = all(row["dropped_by_task"] for row in arrives["dropped"])
     failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
     ways = [linked.closed_ways(row) for row in arrives["stuck"]]
     open_ways = [row for row, mine in zip(arrives["stuck"], ways, strict=True) if not mine]
@@ -414,7 +415,8 @@ def verdict_line(told: Row) -> str:
         how = "on {} alone, of the collected servers" if stranded.get("unsure") else "stranded on {}"
         said.append(f"{count:,} {'is' if count == 1 else 'are'} {how.replace('{}', on_which(stranded))}")
     if told["dropped"]["count"]:
-        said.append(dropped_say(*most_of(told["dropped"], told["pending_cut"]), unsure=told["dropped"]["unsure"]))
+        unsure, task = told["dropped"]["unsure"], told["dropped"]["task"]
+        said.append(dropped_say(*most_of(told["dropped"], told["pending_cut"]), unsure, task))
     fails, waits, gone = links_say(told), [], 0
     if told["waiting"]["count"]:
         count, on, least = most_of(told["waiting"], told["pending_cut"])

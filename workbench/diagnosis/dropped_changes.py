@@ -6,7 +6,11 @@
     10:05  initialised online              still: the ID is remembered by the process, for all of its suffixes
     10:10  389-Directory/2.3.1 starting    from here on it takes them, by the next session
 
-A supplier releases the ID before it says that it has cleaned it: it drops nothing afterwards.
+A supplier releases the ID before it says that it has cleaned it: it drops nothing afterwards. While its task goes on it does
+(`set_cleaned_rid` in repl_cleanallruv.c, 3.1):
+
+    10:00  Sending cleanAllRUV task to all the replicas...    from here on every change of the ID is answered and dropped
+    10:40  Successfully cleaned rid(1)                        from here on it takes them
 """
 
 from __future__ import annotations
@@ -27,18 +31,21 @@ from workbench.topology.suffix_evidence import Evidence
 if TYPE_CHECKING:
     from workbench.diagnosis.evidence_grounds import Proofs
 
-CLEANED_ORIGIN_BACK = "CLEANED_ORIGIN_BACK"
+CLEANED_ORIGIN_BACK, CLEAN_HANGING = "CLEANED_ORIGIN_BACK", "CLEAN_HANGING"
 
 
 class Remembered(NamedTuple):
     """What the errors logs of a server say of the origins that it cleaned.
 
-    cleaned  origin -> when it logged that it cleaned it, of those that it remembers: no start of it is logged after that
+    cleaned  origin -> when it logged that it cleaned it, of those that it remembers: no start of it is logged after that;
+             of a task that goes on, when the server began to drop
+    tasks    the origins among these of which the task goes on
     ends     when the last line of these logs was written; None: they have none
     live     the last of them was read by the collection itself, which says when: it covers the time up to that
     """
 
     cleaned: dict[str, datetime]
+    tasks: frozenset[str]
     ends: datetime | None
     live: bool
 
@@ -52,18 +59,23 @@ class Spell(NamedTuple):
 
 
 class Dropping(NamedTuple):
-    """Since when a server drops the changes of an origin, and where its errors log ends if a restart since is possible."""
+    """Since when a server drops the changes of an origin, and where its errors log ends if an end of that is possible since.
+
+    task   a task that cleans the origin goes on, and the server drops them until it has ended; else until it is restarted
+    """
 
     since: datetime
     log_ends: datetime | None
+    task: bool = False
 
 
 def _remembered(evidence: Evidence, server: str) -> Remembered:
     proving, shown = evidence.shown.proving, evidence.shown
     if not proving.remembers_cleaned:
-        return Remembered({}, None, False)
+        return Remembered({}, frozenset(), None, False)
     codes = pc.field("code").isin([proving.cleaned, *proving.forgets_cleaned])
     columns, parts = ["at", "code", "function", "origin"], evidence.parts("messages", server)
+    tasks = _going_on(evidence, server)
     rows = rows_where(parts, columns, codes & pc.field("at").is_valid()).to_pylist()
     started = max((row["at"] for row in rows if row["code"] != proving.cleaned), default=None)
     found: dict[str, datetime] = {}
@@ -71,11 +83,30 @@ def _remembered(evidence: Evidence, server: str) -> Remembered:
         kept = row["code"] == proving.cleaned and row["function"] in proving.remembers_cleaned
         if kept and row["origin"] and (started is None or row["at"] > started):
             found[row["origin"]] = max(row["at"], found.get(row["origin"], row["at"]))
+    found |= tasks
     logs = [one for one in evidence.inputs if (one.server, one.snapshot) == (server, shown.snapshot)]
     logs = [one for one in logs if evidence.parts_of("messages", one)]
     reading = next((one for one in shown.readings if one.server == server), None)
     live = reading is not None and any(not reading.files or one.file in reading.files for one in logs)
-    return Remembered(found, highest(parts, "at") if found else None, live)
+    return Remembered(found, frozenset(tasks), highest(parts, "at") if found else None, live)
+
+
+def _going_on(evidence: Evidence, server: str) -> dict[str, datetime]:
+    """Origin -> since when a server drops its changes, of the tasks of cleaning that had not ended where its logs end."""
+    proving = evidence.shown.proving
+    codes = [proving.cleaned, proving.cleaning, *proving.forgets_cleaned]
+    where = pc.field("code").isin(codes) & pc.field("at").is_valid()
+    rows = rows_where(evidence.parts("messages", server), ["at", "code", "origin", "numbers"], where).to_pylist()
+    found: dict[str, datetime] = {}
+    for row in sorted(rows, key=lambda row: row["at"]):
+        said = dict(row["numbers"] or ()).get("step") or ""
+        if row["code"] in proving.forgets_cleaned:
+            found.clear()
+        elif row["code"] == proving.cleaned or proving.given_up in said:
+            found.pop(row["origin"], None)
+        elif row["origin"] and said.startswith(proving.drops_from):
+            found.setdefault(row["origin"], row["at"])
+    return found
 
 
 def dropping(proofs: Proofs, newest: str, origin: str) -> Dropping | None:
@@ -95,7 +126,7 @@ def dropping(proofs: Proofs, newest: str, origin: str) -> Dropping | None:
     if taken and taken > at and not brought:
         return None
     last_seen = max(made, evidence.newest.get(replica.server, made))
-    return Dropping(at, _ends_too_early(told, last_seen))
+    return Dropping(at, _ends_too_early(told, last_seen), origin in told.tasks)
 
 
 def _older_than_cleaning(evidence: Evidence, origin: str, newest: str) -> bool:
@@ -132,7 +163,10 @@ def remembers(proofs: Proofs) -> dict[str, Dropping]:
     named = {origin for one in others for origin in one.seen() if last(one.seen(), origin)}
     mine = {origin: at for origin, at in told.cleaned.items() if origin in named and not last(replica.seen(), origin)}
     newest = evidence.newest.get(replica.server)
-    return {origin: Dropping(at, _ends_too_early(told, max(at, newest or at))) for origin, at in mine.items()}
+    return {
+        origin: Dropping(at, _ends_too_early(told, max(at, newest or at)), origin in told.tasks)
+        for origin, at in mine.items()
+    }
 
 
 def _spells(evidence: Evidence, server: str) -> list[Spell]:
@@ -183,18 +217,18 @@ def why_dropped(proofs: Proofs, position: str) -> tuple[str, str] | None:
     """The rule by which a change does not come to a server that drops it, and its sentence; None where nothing shows that."""
     system = proofs.system
     if found := dropping(proofs, system.show(position), system.origin_of(position)):
-        return (
-            "dropped_here",
-            f"it cleaned the origin at {_time(found.since)} and drops its changes {_until(found.log_ends)}",
-        )
+        did = "has been cleaning the origin since" if found.task else "cleaned the origin at"
+        until = _until(found.log_ends, found.task)
+        return "dropped_here", f"it {did} {_time(found.since)} and drops its changes {until}"
     return None
 
 
-def told_of_dropping(found: Dropping | None) -> dict[str, str | None]:
+def told_of_dropping(found: Dropping | None) -> dict[str, str | bool | None]:
     """The same in a row of what waits."""
-    since, ends = found or (None, None)
+    since, ends, task = found or (None, None, False)
     return {
         "dropped_since": since.isoformat() if since else None,
+        "dropped_by_task": task,
         "restart_unknown_after": ends.isoformat() if ends else None,
     }
 
@@ -211,15 +245,15 @@ def dropped_rows(rows: Iterable[Mapping[str, Any]], server: str, suffix: str | N
 def how_dropped(row: Mapping[str, Any]) -> str:
     """Why no session brings these changes, in words."""
     at, ends = _time(datetime.fromisoformat(row["dropped_since"])), row.get("restart_unknown_after")
-    until = _until(datetime.fromisoformat(ends) if ends else None)
-    return f"{row['server']} cleaned this origin at {at} and drops its changes {until}"
+    until = _until(datetime.fromisoformat(ends) if ends else None, row["dropped_by_task"])
+    did = "has been cleaning this origin since" if row["dropped_by_task"] else "cleaned this origin at"
+    return f"{row['server']} {did} {at} and drops its changes {until}"
 
 
 def restart_first(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """What to do about changes that a server drops."""
-    return step(
-        f"do what {CLEANED_ORIGIN_BACK} says on {row['server']}", "sessions deliver them, and the server drops them"
-    )
+    code = CLEAN_HANGING if row["dropped_by_task"] else CLEANED_ORIGIN_BACK
+    return step(f"do what {code} says on {row['server']}", "sessions deliver them, and the server drops them")
 
 
 def perhaps_restarted(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -227,19 +261,22 @@ def perhaps_restarted(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted({row["server"] for row in rows if row.get("restart_unknown_after")})
 
 
-def dropped_say(count: int, on: str, least: str, unsure: bool) -> str:
+def dropped_say(count: int, on: str, least: str, unsure: bool, task: bool) -> str:
     """`3 changes do not arrive at c, h, which drop them until they are restarted`, for a headline."""
     does, it = ("change does", "it") if count == 1 else ("changes do", "them")
     drop, are, were = ("drop", "they are", "they were") if "," in on else ("drops", "it is", "it was")
     until = f"unless {were} restarted since" if unsure else f"until {are} restarted"
+    if task:
+        until = "until the cleaning there has ended"
     return f"{least}{count:,} {does} not arrive at {on}, which {drop} {it} {until}"
 
 
-def _until(log_ends: datetime | None) -> str:
-    """A log that ends before the server was read hides a restart."""
+def _until(log_ends: datetime | None, task: bool) -> str:
+    """A log that ends before the server was read hides a restart, and the end of a task."""
     if log_ends is None:
-        return "until it is restarted"
-    return f"unless it was restarted after {_time(log_ends)}, where its errors log ends"
+        return "until that task has ended" if task else "until it is restarted"
+    what = "that task ended" if task else "it was restarted"
+    return f"unless {what} after {_time(log_ends)}, where its errors log ends"
 
 
 def _time(at: datetime) -> str:

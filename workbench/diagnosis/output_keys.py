@@ -175,6 +175,7 @@ KEYS: Mapping[str, str] = {
     "pending[].stopped": "threads of the replica that stand still",
     "pending[].lost": "how many of them no server has any more, for their maker lost them when its data were replaced",
     "pending[].dropped_since": "when the server cleaned the origin: until a restart it drops these changes; null: it does not",
+    "pending[].dropped_by_task": "true: a task that cleans the origin goes on there, and it drops them until that has ended",
     "pending[].restart_unknown_after": "where its errors log ends too early to show a restart since then; null: it does not",
     "pending[].counted": "false: only places that something names were counted, for the log between was not collected",
     "pending[].bytes": "of the log, where nodes pull a physical one; null: nobody knows",

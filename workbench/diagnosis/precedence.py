@@ -176,7 +176,8 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for _, root in roots if _lets_clean(root, one)), None):
             why = f"the task on {cause.server} goes on as soon as the servers that it waits for answer"
-            one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
+            rest = (fix for fix in one.fix if not str(fix["repair"]).startswith(f"do what {cause.code} says"))
+            one = replace(one, fix=(step(f"do what {cause.code} says first", why), *rest))
         elif cause := next((root for root in found if _refuses(root, one)), None):
             one = replace(one, fix=(step(f"do what {cause.code} says", "it is about that change"),))
         elif cause := next((root for _, root in roots if _sends_data_to(root, one, ends)), None):

@@ -62,9 +62,15 @@ def can_fill(context: DetectorContext, source: str, server: str, suffix: str | N
 
 
 def whole_of(context: DetectorContext, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> list[str]:
-    """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it."""
+    """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it.
+
+    Nor is a server a source while it drops the changes of their origin: it has fewer of them than others.
+    """
     positions = {(row["suffix"], row["position"]) for row in rows if row["held_by"]}
     lacking = {row["server"] for row in context.verdicts.missing if (row["suffix"], row["position"]) in positions}
+    about = {(row["suffix"], row["origin"]) for row in rows}
+    waits = [row for row in context.verdicts.pending if (row["suffix"], row["origin"]) in about]
+    lacking |= {row["server"] for row in waits if row.get("dropped_since")}
     whole = [name for name in with_data(context, holders, rows[0]["suffix"]) if name not in lacking]
     return [name for name in whole if not unrecorded_on(context, name, rows[0]["server"], rows[0]["suffix"])]
 

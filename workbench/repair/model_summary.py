@@ -115,8 +115,26 @@ def _rows_of_newer(context: DetectorContext, suffix: str | None) -> list[dict[st
     ]
 
 
-def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list[dict[str, Any]]:
-    """What each server lacks, in changes. `lost`: what no server had any more at the beginning; it is lacking all the same."""
+def hidden_without_steps(model: Model) -> frozenset[MissingAt]:
+    """What waits now, and would be passed over as life goes on, whatever a plan does.
+
+    Whether that comes to pass depends on what the servers do before their links are mended: until then it waits.
+    """
+    later = model.copy()
+    later.settle()
+    waits = later.pending()
+    later.go_on()
+    return frozenset(waits & later.missing())
+
+
+def standing_of(
+    model: Model, suffix: str | None, lost: Collection[int], waits: Collection[MissingAt] = ()
+) -> list[dict[str, Any]]:
+    """What each server lacks, in changes.
+
+    lost    what no server had any more at the beginning; it is lacking all the same
+    waits   what is to count as waiting where it is lacking
+    """
     thrown_away = model.gone().difference(lost)
     lacking: dict[str, dict[str, list[MissingAt]]] = {
         name: {"missing": [], "pending": []} for name in sorted(model.servers)
@@ -124,7 +142,7 @@ def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list
     for what, some in (("missing", model.missing()), ("pending", model.pending())):
         for lack in some:
             if lack.lot in model.given and lack.lot not in thrown_away:
-                lacking[lack.server][what].append(lack)
+                lacking[lack.server]["pending" if lack in waits else what].append(lack)
     return [
         {"server": name, "suffix": suffix} | {what: model.changes(lacks) for what, lacks in mine.items()}
         for name, mine in lacking.items()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.diagnosis.before_replacing import fillings_by
-from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK, perhaps_restarted
+from workbench.diagnosis.dropped_changes import CLEAN_HANGING, CLEANED_ORIGIN_BACK, perhaps_restarted
 from workbench.diagnosis.entry_diagnosis import OWN_SINCE
 from workbench.diagnosis.failing_links import LINK_FAILING, busy_links
 from workbench.diagnosis.refusals import harmless, refused_at
@@ -244,7 +244,11 @@ def dropped_said(
     model: Model,
     dropped: Collection[MissingAt],
 ) -> list[str]:
-    """What a plan says of changes that servers drop: a restart has them take these, and breaks a filling off."""
+    """What a plan says of changes that servers drop: a restart, or the end of a task, has them take these.
+
+    A restart breaks a filling off.
+    """
+    tasks = {row["server"] for row in context.verdicts.pending if row.get("dropped_by_task")}
     perhaps, filling = perhaps_restarted(context.verdicts.pending), fillings_by(findings, context.topology, suffix)
     droppers = sorted(name for name, server in model.servers.items() if server.drops)
     unapplied = {lack for lack in dropped if not _drops_origin(model, lack) and _who_answered(model, lack)}
@@ -252,14 +256,17 @@ def dropped_said(
     for name in sorted({lack.server for lack in dropped if lack not in unapplied}):
         count = model.changes(lack for lack in dropped if lack.server == name and lack not in unapplied)
         does, it = ("change does", "it") if count == 1 else ("changes do", "them")
-        who = name if name in droppers else ", ".join(droppers)
+        here = [name] if name in droppers else droppers
+        who, cleaning = ", ".join(here), ", ".join(x for x in here if x in tasks)
+        others = ", ".join(x for x in here if x not in tasks)
         drop = "drops" if name in droppers or len(droppers) == 1 else "drop"
         unless = " unless restarted since (its errors log ends too early to tell)" if name in perhaps else ""
         filled = sorted(set[str]().union(*(filling.get(one, ()) for one in {name, *droppers})))
         after = f"once the filling of {', '.join(filled)} has ended, " if filled else ""
+        ways = f"do what {CLEAN_HANGING} says on {cleaning}" if cleaning else ""
+        ways = " and ".join(filter(None, (ways, f"restart {others}, as {CLEANED_ORIGIN_BACK} says" if others else "")))
         found.append(
-            f"{count:,} {does} not arrive at {name}, for {who} {drop} {it}{unless}: {after}restart {who}, as "
-            f"{CLEANED_ORIGIN_BACK} says; no step of a plan does that"
+            f"{count:,} {does} not arrive at {name}, for {who} {drop} {it}{unless}: {after}{ways}; no step of a plan does that"
         )
     return found
 

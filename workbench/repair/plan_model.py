@@ -71,6 +71,11 @@ class _Filling:
         self.lots: list[ChangeGroup] = []
         self.holders: list[set[str]] = []
         self._unknown = {name: doubted_on(context, name, suffix) for name in self.names}
+        self._cleaned: dict[str, list[tuple[str, str, str]]] = {}
+        for row in context.verdicts.unknown:
+            if (row["suffix"], row["why"]) == (suffix, CLEANED_HERE):
+                low, high = (self.system.typed(row[end]) or "" for end in ("from", "to"))
+                self._cleaned.setdefault(row["origin"], []).append((row["server"], low, high))
 
     def missed(self) -> None:
         """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
@@ -267,25 +272,17 @@ class _FromLogs(_Filling):
         tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
         lost = {one.server for one in self.replicas if self.thrown_away(one, upto) and self._behind_mark(one, begin)}
         before = {server for server, low in self._waits_from(origin).items() if span.high < low}
-        before |= self._forgot(origin)
-        if any(origin in one.seen() and tops[one.server] < span.high for one in self.replicas):
-            before -= self._cleaned_before(origin, begin, upto)
-        before |= {one.server for one in self.replicas if self.kept(one, origin, first, end)}
-        self.holders.append({name for name, top in tops.items() if top >= span.high} - lost | before)
+        holders = {name for name, top in tops.items() if top >= span.high} - lost | before | self._forgot(origin)
+        if self.names - holders:
+            holders -= self._cleaned_before(origin, begin, upto)
+        self.holders.append(holders | {one.server for one in self.replicas if self.kept(one, origin, first, end)})
 
     def _cleaned_before(self, origin: str, first: str, end: str) -> set[str]:
         """The servers that cleaned an origin, of which nothing tells whether they had all changes from the first to the end.
 
         To a server that is known to lack these nothing is promised from their data.
         """
-        typed = self.system.typed
-        return {
-            row["server"]
-            for row in self.context.verdicts.unknown
-            if (row["suffix"], row["origin"], row["why"]) == (self.suffix, origin, CLEANED_HERE)
-            and (typed(row["from"]) or "") <= end
-            and first <= (typed(row["to"]) or "")
-        }
+        return {server for server, low, high in self._cleaned.get(origin, ()) if low <= end and first <= high}
 
     def _behind_mark(self, one: Replica, position: str) -> bool:
         """True for an own change behind what came with the data of a server, by its log that was made anew then."""

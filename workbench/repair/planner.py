@@ -9,6 +9,7 @@ Planning reads a case and nothing else. It has no way to write to a server.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from workbench.repair.choices import choices
 from workbench.repair.model_summary import (
     arriving,
     changes_by_origin,
+    hidden_without_steps,
     joining,
     newer_than_logs,
     no_worse,
@@ -155,7 +157,7 @@ class _Planned:
         self.promise: list[dict[str, Any]] = []
         self.before: list[dict[str, Any]] = []
         self.after: list[dict[str, Any]] = []
-        self.never: dict[tuple[str, str | None], int] = {}
+        self.never: Counter[tuple[str, str | None]] = Counter()
         self.too_young: dict[tuple[str, str | None], int] = {}
         self.beside: dict[str, Beside] = {}
         self.counted: Lacking = {}
@@ -164,11 +166,8 @@ class _Planned:
         self.chosen: list[tuple[Need, str]] = []
         self.told: list[Need] = []
         self.restored: set[tuple[str, str]] = set()
-        self.passed_over: frozenset[MissingAt] = frozenset()
-        self.behind: frozenset[MissingAt] = frozenset()
-        self.dropped: frozenset[MissingAt] = frozenset()
+        self.passed_over = self.behind = self.dropped = self.unjudged = frozenset[MissingAt]()
         self.dropped_origins: set[tuple[str | None, str]] = set()
-        self.unjudged: frozenset[MissingAt] = frozenset()
         self.done: dict[str | None, Model] = {}
 
     def check(self, only: Sequence[str]) -> None:
@@ -190,8 +189,7 @@ class _Planned:
             self.unmended += 1
             self._say(links_to_mend(self.context.topology, self.findings, suffix))
             return
-        view = self.view_of(suffix)
-        model = view.model
+        model = (view := self.view_of(suffix)).model
         self.unjudged = self._unjudged(model, suffix)
         self.before += self._as_diagnosed(standing_of(model, suffix, model.gone()), model)
         coming = self._on_the_way(model, suffix)
@@ -259,12 +257,12 @@ class _Planned:
         stopped = stopped_servers(self.findings, suffix)
         self.open += blocked_notes(model, self.behind & done.pending(), stopped, waits_for(self.context, suffix))
         done.go_on()
-        for row in standing_of(done, suffix, model.gone()):
+        hidden = hidden_without_steps(running) & (done.missing() | done.pending())
+        for row in standing_of(done, suffix, model.gone(), hidden):
             thrown = done.gone() - model.gone()
             open_ = {lack for lack in self.unjudged if lack.server == row["server"] and lack.lot not in thrown}
-            row["missing"] -= done.changes(open_ & done.missing())
-            never = self.never.get((row["server"], row["suffix"]), 0)
-            row["pending"] += never - done.changes(open_ & done.pending())
+            row["missing"] -= done.changes(open_ & done.missing() - hidden)
+            row["pending"] += self.never[row["server"], row["suffix"]] - done.changes(open_ & (done.pending() | hidden))
             add_beside(row, self.beside, done)
             tiers_afterwards(row, self.counted, done)
             self.after.append(no_worse(row, self.before, joining(model, done)))
@@ -328,7 +326,7 @@ class _Planned:
         found = arriving(self.context, model, running, suffix, waits)
         coming = [(name, said) for name, count in found for said in arrival_notes(self.context, count, name, suffix)]
         self.open += [said for _, said in coming]
-        self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
+        self.behind = frozenset((model.pending() & later.held()) - running.held() - self.unjudged if failing else ())
         self.dropped = dropped_of(model) - self.unjudged
         self.open += dropped_said(self.context, self.findings, suffix, model, self.dropped)
         self.unmended += bool(self.dropped)

@@ -121,7 +121,7 @@ def why_left(
     if need.lacks and {lack.lot for lack in need.lacks} <= model.saved:
         return "a step saves these changes to a file; send what is still right to a supplier yourself"
     lacks = (x["missing"] + x["pending"] for x in after if (x["server"], x["suffix"]) == (need.server, need.suffix))
-    count = min(model.changes(need.lacks), next(lacks, sys.maxsize))
+    count = min(model.changes(need.lacks), next(lacks, 0) or sys.maxsize)  # rows do not count what is of other content
     lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
     do = [] if any(one.need == need.name for one in courses) else _first_steps(need, findings)
     return f"no proven way was found, {lacking}{f'; what to do: {listed(do)}' if do else ''}"

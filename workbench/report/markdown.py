@@ -236,6 +236,8 @@ def _row(row: Row) -> str:
 
 
 def _dropped(row: Row) -> str:
+    if row["dropped_by_task"]:
+        return "dropped until a task of cleaning ends"
     return "dropped unless restarted since" if row["perhaps_restarted"] else "dropped until a restart"
 
 

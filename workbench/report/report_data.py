@@ -252,6 +252,7 @@ def _open(incident: Incident) -> dict[str, Any]:
                 "dropped": bool(row.get("dropped_since")),
                 "refused": len(row.get("refused") or ()),
                 "perhaps_restarted": bool(row.get("restart_unknown_after")),
+                "dropped_by_task": bool(row.get("dropped_by_task")),
                 "first_at": incident.when(row["first"]),
                 "last_at": incident.when(row["last"]),
             }

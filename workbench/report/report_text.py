@@ -320,6 +320,9 @@ def _coming(counts: Row) -> Iterator[str]:
             then += no_link_leads(counts, _names).replace("{", "{{").replace("}", "}}")
         if name == "dropped" and counts[name]["unsure"]:
             then = ", which cleaned the origin and drops {} unless restarted since"
+        if name == "dropped" and counts[name]["task"]:
+            then = ", where a task cleans the origin and {} is dropped until that has ended"
+            then = then if count == 1 else then.replace("is", "are")
         if count:
             what = _changes(count)
             each = " each" if len(on) > 1 and count > 1 else ""

@@ -304,6 +304,9 @@ class Proving:
     unwritten     the code of the message by which a server says that its database could not be written; empty: none does
     remembers_cleaned  parts of the program: where one of these writes that message, the server drops what is of the origin
     forgets_cleaned    codes of messages that tell of the end of that: of a stop, or of a start
+    cleaning      the code of the message that tells of a step of a task that cleans an origin; empty: none does
+    drops_from    how the text of the step begins from which on the server drops the changes of the origin, until the task ends
+    given_up      what the text of the step says by which such a task ends without having cleaned
     started       the code of the message by which a server tells that it starts; empty: it does not
     stopped       the code of the message by which a server tells that it has stopped in good order; empty: it does not
     log_closed    the code of the message by which a server says that no log of changes is open; empty: none does
@@ -346,6 +349,9 @@ class Proving:
     unwritten: str = ""
     remembers_cleaned: frozenset[str] = frozenset()
     forgets_cleaned: frozenset[str] = frozenset()
+    cleaning: str = ""
+    drops_from: str = ""
+    given_up: str = ""
     started: str = ""
     stopped: str = ""
     log_closed: str = ""

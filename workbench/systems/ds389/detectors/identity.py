@@ -296,7 +296,7 @@ def cleaned_and_back(context: DetectorContext) -> Iterator[Finding]:
     """Replica IDs that servers have cleaned and that are in use again, with the servers that drop their changes."""
     waits: dict[tuple[str | None, str], list[Row]] = {}
     for row in context.verdicts.pending:
-        if row.get("dropped_since"):
+        if row.get("dropped_since") and not row["dropped_by_task"]:  # CLEAN_HANGING tells of tasks
             waits.setdefault((row["suffix"], row["origin"]), []).append(row)
     for (suffix, origin), rows in sorted(waits.items(), key=lambda item: (item[0][0] or "", item[0][1])):
         rows = sorted(rows, key=lambda row: row["server"])
@@ -423,7 +423,9 @@ class _Waiting:
 
 
 def clean_hanging(context: DetectorContext) -> Iterator[Finding]:
-    """Tasks that clean a replica ID and wait: by the last lines of the log, or in two snapshots in the replica's entry."""
+    """Tasks that clean a replica ID and wait: by the last lines of the log, in two snapshots in the replica's entry, or in the
+    last of them where the ID is that of a server which is there.
+    """
     logged: dict[tuple[str, str], _Waiting] = {}
     done: dict[str, dict[str, datetime]] = {}
     for log in session_logs(context.case):
@@ -440,12 +442,16 @@ def clean_hanging(context: DetectorContext) -> Iterator[Finding]:
                 logged.pop(key, None)
             elif row["code"] == "clean_waiting":
                 logged.setdefault(key, _Waiting()).add(row, place)
-    stored = _in_two_snapshots(context)
+    now, stored = _in_snapshots(context)
     # The log does not tell the suffix: of an ID that several have, its lines are a finding of their own.
+    alive = {(one.suffix, one.origin) for one in context.topology.replicas}
     hanging: set[tuple[str, str, str | None]] = {(server, rid, of) for server, of, rid in stored}
+    hanging |= {(server, rid, of) for server, of, rid in now if (of, rid) in alive}
+    waits = (row for row in context.verdicts.pending if row.get("dropped_by_task"))
+    hanging |= {(row["server"], row["origin"], row["suffix"]) for row in waits}
     hanging |= {(*key, _cleaned_in(context, *key)) for key, one in logged.items() if one.count}
     for server, origin, suffix in sorted(hanging, key=lambda key: (key[0], key[1], key[2] or "")):
-        entry = stored.get((server, suffix, origin))
+        entry = now.get((server, suffix, origin))
         waiting = logged.get((server, origin)) if suffix == _cleaned_in(context, server, origin) else None
         last = dict(waiting.last[0]["numbers"]) if waiting and waiting.last else {}
         why = f": {last['step']}" if last.get("step") else ""
@@ -454,7 +460,7 @@ def clean_hanging(context: DetectorContext) -> Iterator[Finding]:
         ]
         unread = [] if live else _consumers_with(context, origin, suffix)
         owners = live or unread
-        hangs = bool(entry) or bool(waiting and waiting.hangs)
+        hangs = (server, suffix, origin) in stored or bool(waiting and waiting.hangs)
         ends = "does not end" if hangs else "has not ended yet"
         whose = f"; it is the replica ID of {listed(live)}" if live else ""
         if unread:
@@ -538,22 +544,21 @@ def _let_it_end(server: str, origin: str, suffix: str | None) -> dict[str, str |
     )
 
 
-def _in_two_snapshots(context: DetectorContext) -> dict[tuple[str, str | None, str], dict[str, Any]]:
-    """The tasks that the entry of a replica names in the last snapshot and in the one before, by server, suffix and origin."""
+_Task = tuple[str, str | None, str]
+"""A task of cleaning: server, suffix, replica ID."""
+
+
+def _in_snapshots(context: DetectorContext) -> tuple[dict[_Task, dict[str, Any]], set[_Task]]:
+    """The tasks that the entry of a replica names in the last snapshot, and those that the one before names as well."""
     before = context.earlier
-    tasks: dict[str, dict[tuple[str, str, str], str]] = {}
+    values: dict[str, dict[_Task, dict[str, Any]]] = {}
     for one in context.case.inputs:
-        for suffix, values in one.facts.get("cleaning", {}).items():
-            for value in values:
-                tasks.setdefault(one.snapshot, {})[one.server, suffix, value] = one.file
-    now = tasks.get(context.topology.snapshot, {})
-    found = {}
-    for server, suffix, value in sorted(now.keys() & tasks.get(before.snapshot if before else "", {}).keys()):
-        if task := clean_task(value):
-            file = now[server, suffix, value]
-            found[server, suffix or None, task.rid] = {
-                "file": file,
-                "suffix": suffix or None,
-                "nsds5ReplicaCleanRUV": value,
-            }
-    return found
+        for suffix, texts in one.facts.get("cleaning", {}).items():
+            for task, text in ((clean_task(text), text) for text in texts):
+                if task:
+                    entry = {"file": one.file, "suffix": suffix or None, "nsds5ReplicaCleanRUV": text}
+                    values.setdefault(one.snapshot, {})[one.server, suffix or None, task.rid] = entry
+    now, old = values.get(context.topology.snapshot, {}), values.get(before.snapshot if before else "", {})
+    return now, {
+        key for key in now.keys() & old.keys() if now[key]["nsds5ReplicaCleanRUV"] == old[key]["nsds5ReplicaCleanRUV"]
+    }

@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 SELF, DIRECT, INDIRECT = "self", "direct", "indirect"
 WAITS, PROCEEDS, ABORT_WAITS, ABORT_ENDS = "waits", "proceeds", "abort_waits", "abort_ends"
 
-_TASK = re.compile(r"0*([0-9]{1,5}):([0-9a-fA-F]{20}):(yes|no):([01])", re.IGNORECASE)
+_TASK = re.compile(r"0*([0-9]{1,5}):(?:([0-9a-fA-F]{20}):)?(yes|no):([01])(?::.*)?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class CleanTask:
-    """A value of nsds5ReplicaCleanRUV: it survives a restart of the server."""
+    """A value of nsds5ReplicaCleanRUV: it survives a restart of the server.
+
+    max_csn  up to where all have to be before it is cleaned; empty: the value does not tell it, as in newer versions
+    """
 
     rid: str
     max_csn: str
@@ -42,11 +45,11 @@ class Server:
 
 
 def clean_task(value: str) -> CleanTask | None:
-    """The task that a value `rid:maxcsn:force:original` stands for; None if it is no such value."""
+    """The task that a value `rid:maxcsn:force:original` or `rid:force:original:suffix` stands for; None if it is neither."""
     found = _TASK.fullmatch(value.strip())
     if not found:
         return None
-    return CleanTask(str(int(found[1])), found[2].lower(), found[3].lower() == "yes", found[4] == "1")
+    return CleanTask(str(int(found[1])), (found[2] or "").lower(), found[3].lower() == "yes", found[4] == "1")
 
 
 def waits_for(task: CleanTask, servers: Mapping[str, Server]) -> list[str]:

@@ -21,7 +21,7 @@ from workbench.systems.ds389.scenarios.fields import Csn
 
 def _task(text: str) -> CleanTask:
     task = clean_task(text)
-    if task is None:
+    if task is None or not task.max_csn:
         raise ValueError("is not a task (rid:maxcsn:yes|no:0|1)")
     return task
 
