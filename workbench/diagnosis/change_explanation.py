@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -81,9 +81,7 @@ def story_in(
     proofs = list(_proofs(case, shown, key))
     of = {one.suffix for one in found if server in (None, one.server)}
     mine = [row for row in proofs if row.get("suffix") in {None, *of}]
-    about = next((row for row in mine if row["table"] == "changes" and row.get("kind") != MARK), None) or next(
-        (row for row in mine if row.get("target") and row.get("kind") != MARK), {}
-    )
+    about = _description(mine)
     origin, made = shown.system.origin_of(key), shown.system.moment(key)
     makers = sorted({one.server for one in shown.replicas if one.origin == origin and one.suffix in of})
     return {
@@ -112,6 +110,16 @@ def story_in(
             if server in (None, one.server)
         ],
     }
+
+
+def _description(proofs: Sequence[Row]) -> Row:
+    """The row that tells best what the change does: that of a log, else of an operation that was not refused.
+
+    A client's that was refused may have been given the position which another server used, too.
+    """
+    told = [row for row in proofs if row.get("kind") != MARK and (row["table"] == "changes" or row.get("target"))]
+    ranks = {"changes": 0, "applied": 2}
+    return min(told, key=lambda row: 1 if row.get("outcome") == "applied" else ranks.get(row["table"], 1), default={})
 
 
 def _speaks_of(row: Row, one: Verdict, shown: Topology) -> bool:

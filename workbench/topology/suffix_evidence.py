@@ -260,7 +260,10 @@ class Evidence:
         return column.is_valid() & (column >= first) & (column < beyond)
 
     def described(self, some: Positions, logs: Iterable[Input]) -> dict[str, dict[str, Any]]:
-        """Operation and target of changes by position: from the first log that holds each, else from a result that names it."""
+        """Operation and target of changes by position: from the first log that holds each, else from a result that names it.
+
+        What was refused may be another operation: a client's that was given the position which another server used, too.
+        """
         about: dict[str, dict[str, Any]] = {}
         for log in logs:
             parts = self.case.parts("changes", log)
@@ -270,7 +273,8 @@ class Evidence:
         left = [key for key in some.keys(self.system, self.names) if key not in about]
         if left:
             where = pc.field("position").isin(left)
-            for row in self.told("applied", ["position", "operation", "target"], where).to_pylist():
+            rows = self.told("applied", ["position", "operation", "target", "outcome"], where).to_pylist()
+            for row in sorted(rows, key=lambda row: row["outcome"] != "applied"):
                 if row["operation"] or row["target"]:
                     about.setdefault(row["position"], row)
         return about
