@@ -375,7 +375,7 @@ class Finding:
     overrules     codes of findings that this one leaves without meaning
     overruled_by  the code of the finding that leaves this one without meaning: it is shown, and not counted
     follows_from  the code of the root of which this one is a consequence: it is true, and ends with that root
-    reason        of a link that fails: why, one of `workbench.rules.link_failures.REASONS`
+    reason        of a link that fails or is switched off: why, one of `workbench.rules.link_failures.REASONS`
     since         of a link that fails: from when on, as ISO text
     waiting       of a link that fails or is switched off: how many changes wait behind it
     assumes       what it takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`

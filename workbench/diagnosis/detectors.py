@@ -52,6 +52,7 @@ from workbench.model import (
     listed,
     step,
 )
+from workbench.rules.link_failures import DISABLED
 from workbench.rules.send_session import SEND
 from workbench.rules.vectors import last
 from workbench.systems import format_with
@@ -362,6 +363,7 @@ def link_disabled(context: DetectorContext) -> Iterator[Finding]:
                     or (_sends_nothing(link.supplier) if keeps_none(context, link.supplier, link.suffix) else None)
                     or (_ALLOW if link.why else _switch_on(context, link, forget)),
                 ),
+                reason=None if link.why else DISABLED,
                 waiting=waiting,
             )
 
