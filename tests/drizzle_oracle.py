@@ -377,9 +377,13 @@ def _rows_of_unknown(made: Fleet, found: Found, server: str) -> set[tuple[str, s
 
 def _tables(made: Fleet, found: Found, planned: Plan) -> Iterator[str]:
     """The table of a plan: what is lacking before as the diagnosis says, and after as the steps leave it."""
+    more: Counter[str] = Counter()
     applied: Counter[str] = Counter()
     for step in planned.steps:
+        # What nobody could judge stands in no count before, and a plan takes it from another log where the source's is damaged.
+        unjudged = {row["from"] for row in found["unknown"] if row["server"] == step.server}
         applied[step.server] += len(_applied(step))
+        more[step.server] += sum(str(number) in unjudged for number in _applied(step))
     missing = Counter(row["server"] for row in found["missing"])
     pending: Counter[str] = Counter()
     for row in found["pending"]:
@@ -391,7 +395,7 @@ def _tables(made: Fleet, found: Found, planned: Plan) -> Iterator[str]:
     for row in planned.after:
         server = row["server"]
         if planned.steps and all(step.repair == "apply" for step in planned.steps):
-            left = missing[server] + pending[server] - applied[server]
+            left = missing[server] + pending[server] + more[server] - applied[server]
             if row["missing"] + row["pending"] != left:
                 yield f"the plan shows {row} after; {left} are left"
     for row in planned.promise:

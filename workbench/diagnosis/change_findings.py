@@ -23,7 +23,7 @@ from workbench.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.diagnosis.only_holders import as_collected, keep_only_holder, only_here
 from workbench.diagnosis.passed_over_changes import are_lost, fill_instead, of_them_passed_over
 from workbench.diagnosis.pending_fixes import mend_first, no_way_now, to_be_fed
-from workbench.diagnosis.queued_changes import how_queued, in_a_queue, queue_step
+from workbench.diagnosis.queued_changes import comes_first, how_queued, in_a_queue, needed_first, queue_step
 from workbench.diagnosis.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosis.repair_sources import (
     from_a_log_of_before,
@@ -519,7 +519,7 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
             or row.get("lost")
             or (refused and lacked_entries(context, row))
             else "info",
-            f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
+            f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}{comes_first(row)}",
             server=row["server"],
             origin=row["origin"],
             suffix=row["suffix"],
@@ -546,7 +546,7 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
             if busy
             else (queue_step(row) or _NEXT_LOOK,)
             if queued
-            else (_NEXT_LOOK,)
+            else (*needed_first(row), _NEXT_LOOK)
             if context.topology.system.streaming or context.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
         )

@@ -126,6 +126,7 @@ def summed(found: Row) -> dict[str, Any]:
             "in_no_log": max(gone.values(), default=0),
             "unread_log": any(row.get("unread_log") for row in rows),
         }
+    counted["waiting"]["not_given"] = any(row.get("not_given") for row in arrives["waiting"])
     counted["held"]["stopped_servers"] = [
         f"{server} {STOPPED_BECAUSE[code]}" for server, code in sorted(stopped.items())
     ] + [held_by(row) for row in arrives["held"] if row.get("held")]
@@ -420,7 +421,8 @@ def verdict_line(told: Row) -> str:
     fails, waits, gone = links_say(told), [], 0
     if told["waiting"]["count"]:
         count, on, least = most_of(told["waiting"], told["pending_cut"])
-        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
+        after = ", some behind what the log of their source cannot give" if told["waiting"].get("not_given") else ""
+        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}{after}")
     if told["refused"]["count"]:
         waits.append(refused_say(*most_of(told["refused"], told["pending_cut"])))
     if told["passed"]["count"]:

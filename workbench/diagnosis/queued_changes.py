@@ -59,6 +59,23 @@ def queue_step(row: Row) -> Mapping[str, Any] | None:
     return None
 
 
+def comes_first(row: Row) -> str:
+    """What comes before what waits, and the log of the source cannot give, as the end of a sentence; empty: nothing."""
+    return (
+        f"; before them comes what that log cannot give: {listed(row['not_given'], 'and')}"
+        if row.get("not_given")
+        else ""
+    )
+
+
+def needed_first(row: Row) -> tuple[Mapping[str, Any], ...]:
+    """The step before what waits may be applied by hand."""
+    if not row.get("not_given"):
+        return ()
+    why = "a replica that goes on behind it never asks for it again"
+    return (step("apply none of them by hand before what comes first", why),)
+
+
 def held_by(row: Row) -> str:
     """What keeps what waits for a server: a thread of it, or that no session is begun."""
     if row.get("rests"):

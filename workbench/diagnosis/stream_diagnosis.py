@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from workbench.case.case import Case
 from workbench.diagnosis.stream_appliers import Applied, Behind, applied_of, behind_of
 from workbench.diagnosis.stream_contents import with_contents
+from workbench.diagnosis.stream_not_given import said_first
 from workbench.diagnosis.stream_parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
 from workbench.diagnosis.stream_sources import StreamSource, source_of
 from workbench.diagnosis.verdict_rows import Verdicts
@@ -474,6 +475,8 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
         ends = {"first": show(both.first), "last": show(both.last)}
         suppliers = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
         found.pending.append({**about, "count": count, **ends, "available": count, "suppliers": suppliers})
+        if needed := said_first(streams, server, origin, both.shared, show):
+            found.pending[-1]["not_given"] = needed
     for first, last, count, why in _stretches(one):
         found.totals["unknown"] += 1
         found.unknown.append(

@@ -75,7 +75,7 @@ from workbench.repair.plan_types import (
     View,
     is_found,
 )
-from workbench.repair.stream_models import Beside, add_beside, as_counted, conflict_code
+from workbench.repair.stream_models import Beside, add_beside, as_counted, conflict_code, not_judged
 from workbench.repair.tier_counts import Lacking, holes_filled, tiers_afterwards, tiers_as_counted
 from workbench.repair.unlike_entries import ENTRIES_DIFFER, all_unlike, of_their_own
 from workbench.repair.unmended_findings import (
@@ -221,7 +221,7 @@ class _Planned:
         cut = self.context.verdicts.cut()
         if "missing" in cut:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
-        if unknown := sum(one["suffix"] == suffix for one in self.context.verdicts.unknown):
+        if unknown := not_judged(self.context, suffix, self.done.get(suffix)):
             self.open.append(
                 f"{counted(unknown, 'stretch', 'stretches')} of changes cannot be judged, and this plan does nothing about that"
             )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.stream_diagnosis import Streams
+from workbench.diagnosis.stream_not_given import not_given
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server
 from workbench.rules.stream_model import StreamModel
@@ -99,6 +101,7 @@ def model_of_streams(streams: Streams) -> StreamModel:
     """(origin, position) -> its place, and who lacks it."""
     unlike: set[tuple[str, str, str]] = set()
     missed: set[tuple[str, str, str]] = set()
+    taken: set[tuple[str, str, str]] = set()
     passed: dict[tuple[str, str], int] = {}
     apart: list[tuple[str, str, str]] = []
     """(server, origin, position) of what one server alone holds: nobody lacks it, and whoever throws it away shall be told."""
@@ -113,6 +116,11 @@ def model_of_streams(streams: Streams) -> StreamModel:
             made.setdefault((origin, lack.position), (lack.place, set()))[1].add(copy)
         missed |= {(copy, origin, lack.position) for lack in both.difference.inside}
         log = streams.logs[source]
+        # What the log of the source has damaged, another log may give: it is needed before what follows.
+        for damaged in () if streams.fetches(copy, source) else not_given(streams, copy, origin):
+            if damaged.position is not None and damaged.holders:
+                made.setdefault((origin, damaged.position), (damaged.place, set()))[1].add(copy)
+                taken.add((copy, origin, damaged.position))
         for position, row in log.rows_of(origin, both.difference.conflicts).items():
             place = row["commit" if log.by_commit else "last"]
             made.setdefault((origin, position), (place, set()))[1].add(copy)
@@ -180,4 +188,18 @@ def model_of_streams(streams: Streams) -> StreamModel:
         maybe=frozenset(maybe),
         missed=numbered(missed),
         unlike=numbered(unlike),
+        taken=numbered(taken),
     )
+
+
+def not_judged(context: DetectorContext, suffix: str | None, done: Model | None) -> int:
+    """How many of the stretches that nobody can judge are open when all is done.
+
+    Of what the log of its source has damaged, a plan takes what another log has whole.
+    """
+    given, show = set[tuple[str, str, str]](), context.topology.system.show
+    unknown = [one for one in context.verdicts.unknown if one["suffix"] == suffix]
+    for server, number in done.taken if isinstance(done, StreamModel) else ():
+        if done is not None and number in done.servers[server].holds:
+            given.add((server, done.lots[number].origin, show(done.lots[number].last)))
+    return sum(one["from"] != one["to"] or (one["server"], one["origin"], one["from"]) not in given for one in unknown)

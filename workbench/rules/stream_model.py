@@ -21,6 +21,8 @@ class StreamModel(Model):
     covers   (server, origin) -> the place that its log goes to, if it has nothing whole there
     missed   (server, lot) that will not come although it is behind the last that the server has whole: pieces of it came, others
              were passed over
+    taken    (server, lot) of what the log of its source has damaged, and that of another server has whole: nobody counts it as
+             lacking, and it is needed before what follows
     maybe    (server, lot) of what a server may have and may lack: it counts as had, and shows nothing of how far the server is
     """
 
@@ -29,6 +31,7 @@ class StreamModel(Model):
     missed: frozenset[tuple[str, int]] = frozenset()
     maybe: frozenset[tuple[str, int]] = frozenset()
     unlike: frozenset[tuple[str, int]] = frozenset()
+    taken: frozenset[tuple[str, int]] = frozenset()
 
     def copy(self) -> StreamModel:
         """A model of its own, in the same state."""

@@ -8,7 +8,7 @@ planned: a row that cannot be read safely stops the plan at its transaction, and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any
 
 from workbench.diagnosis.stream_appliers import APPLIER
 from workbench.diagnosis.stream_contents import left_out
+from workbench.diagnosis.stream_diagnosis import Streams
+from workbench.diagnosis.stream_not_given import NotGiven, not_given
 from workbench.model import Problem, counted, listed
 from workbench.repair.plan_types import ALL, SENT, Need, ProposedRepair, Repairs, Step, View
 from workbench.repair.stream_models import ONLY_ON
@@ -104,6 +106,8 @@ class ApplyTransactions:
             if lots and not certain:
                 yield ProposedRepair(APPLY, _says(lots, need.server), (), refused=why)
             lots = certain
+        if _kept_back(view, need.server, lots):  # what it is past does not wait for that
+            lots = [number for number in lots if MissingAt(need.server, number) in model.missing()] or lots
         steps, why = [], ""
         with Logs() as logs:
             for origin in dict.fromkeys(model.lots[number].origin for number in lots):
@@ -142,20 +146,40 @@ def _too_early(view: View, server: str, lots: Iterable[int]) -> str:
     return ""
 
 
+def _kept_back(view: View, server: str, lots: Iterable[int]) -> str:
+    """Why all data are not replaced for what is on its way alone: no log gives what comes before it; empty: one does."""
+    streams, model, show = view.context.verdicts.streams, view.model, view.context.topology.system.show
+    assert streams is not None
+    for origin in sorted({model.lots[number].origin for number in lots}):
+        for lost in not_given(streams, server, origin):
+            if not lost.holders:
+                return _first(streams, origin, lost, "what is on its way", show)
+    return ""
+
+
 def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Logs) -> tuple[list[Wanted], str]:
     """The transactions of these lots that can be applied, up to the first that cannot; and why that one cannot."""
     streams, show = view.context.verdicts.streams, view.context.topology.system.show
     model = view.model
     assert isinstance(model, StreamModel) and streams is not None
     found: list[Wanted] = []
+    lost = not_given(streams, server, origin)
     holders, odd = _readable(view), dict[str, frozenset[str]]()
     without = left_out(streams, server, origin)
     for number in lots:
         position = model.lots[number].last
         name = f"transaction {show(position)} of {origin}"
+        before = [one for one in lost if one.place < model.places[number]]
+        left = (
+            one for one in before if one.position is None or show(one.position) not in {had.position for had in found}
+        )
+        if first := next(left, None):
+            return found, _first(streams, origin, first, name, show)
         if (server, number) in model.unlike:
             return found, f"{name} is there with another content: no row tells which of the two is right"
         held = [one for one in holders if one in model.servers and number in model.servers[one].holds]
+        if (server, number) in model.taken:
+            held = [name for one in lost if one.position == position for name in one.holders if name in holders]
         source = next(iter(sorted(held, key=lambda one: one != streams.source_of(origin))), None)
         if source is None:
             return found, f"no log that rows can be read from holds {name}"
@@ -184,6 +208,17 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Log
             return found, f"{name}: {why}"
         found.append(one)
     return found, ""
+
+
+def _first(streams: Streams, origin: str, lost: NotGiven, name: str, show: Callable[[str], str]) -> str:
+    """What has to be done before a transaction (`name`): what the log of the source cannot give comes before it."""
+    source = streams.source_of(origin) or ""
+    what = "what it lost" if lost.position is None else show(lost.position)
+    says = f"{what} comes before {name}, and {lost.says(source, 'it')}"
+    after = "whoever goes on behind that misses it for good: "
+    if lost.holders:
+        return f"{says}; {after}first apply {what} from there"
+    return f"{says}; {after}let the applier bring it, or first take it from a log that has it whole"
 
 
 def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: Logs) -> str:
@@ -263,13 +298,19 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
     }
     void = {show(at): outcome for at, outcome in undecided.items() if outcome in (ROLLED_BACK, ABORTED)}
     unknown = streams.differences[server, origin].counts["unknown"]
+    given = {one.position for one in wanted}
     numbers = ", ".join(one.position for one in wanted[:20]) + (
         f" and {len(wanted) - 20:,} more" if len(wanted) > 20 else ""
     )
     says = f"{server} gets {len(wanted):,} transactions of origin {origin}, in the order of commits: {numbers}"
     if without := sorted(left_out(streams, server, origin)):
         says += f", without what they did to {', '.join(without)}: {server} has nothing of that in others (CONTENT_NOT_COMPARED)"
-    still_to_come = {show(lack.position) for lack in streams.differences[server, origin].difference.behind}
+    source = streams.source_of(origin) or ""
+    taken = [one for one in not_given(streams, server, origin) if one.position and show(one.position) in given]
+    says += "".join(f"; {show(one.position or '')} comes from another log: {one.says(source, 'it')}" for one in taken)
+    unknown -= len(taken)
+    still_to_come = {show(one.position or "") for one in taken}
+    still_to_come |= {show(lack.position) for lack in streams.differences[server, origin].difference.behind}
     behind = [change.position for change in wanted if change.position in still_to_come]
     if void:
         told = ", ".join(f"{position} ({outcome.replace('_', ' ')})" for position, outcome in void.items())
@@ -416,7 +457,7 @@ class Provision:
         assert streams is not None
         lots = {lack.lot for lack in need.lacks}
         sure = model.missing() & need.lacks or any((need.server, lot) in model.unlike for lot in lots)
-        early = "" if sure else _too_early(view, need.server, lots)
+        early = "" if sure else _too_early(view, need.server, lots) or _kept_back(view, need.server, lots)
         # Whoever copies from a server with transactions of its own spreads them.
         own = {
             name

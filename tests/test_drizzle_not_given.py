@@ -1,0 +1,100 @@
+"""What a copy needs, and the log of its source cannot give: no plan goes past it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drizzle_incidents import WHOLE, Files, cut_between, damaged, log, named, one, written
+
+from workbench import Case
+from workbench.diagnosis.case_diagnosis import diagnose
+from workbench.repair.plan_types import Plan
+from workbench.repair.planner import plan
+
+BAD = damaged(WHOLE, 5 * len(one(5)) - 1)
+"""The trailer of the fifth record is another one."""
+
+BULK = cut_between(50)
+
+
+def case_of(folder: Path, files: Files) -> Case:
+    (folder / "in").mkdir()
+    for name, data in {**files, "case.yaml": named("a", "a.log")}.items():
+        (folder / "in" / name).write_bytes(data)
+    case = Case.create(folder / "case")
+    case.load([folder / "in"])
+    return case
+
+
+def applied(made: Plan) -> dict[str, list[str]]:
+    """Server -> what it is given, in this order."""
+    return {step.server: [each["position"] for each in step.details["transactions"]] for step in made.steps}
+
+
+def refused(made: Plan) -> dict[str, str]:
+    return {course.way: course.refused for course in made.courses}
+
+
+def waits(case: Case) -> dict[str, Any]:
+    (found,) = (each for each in diagnose(case)["findings"] if each["code"] == "PENDING_CHANGES")
+    return dict(found)
+
+
+def test_what_is_damaged_there_comes_from_a_log_that_has_the_same(tmp_path: Path) -> None:
+    case = case_of(tmp_path, {"a.log": BAD, "b.log": log(1, 2, 3, 4), "c.log": WHOLE})
+    assert "the log of a has 5 damaged (whole in the log of c)" in waits(case)["summary"]
+    made = plan(case)
+    assert applied(made) == {"b": ["5", "6", "7", "8", "9", "10"]}
+    (step,) = made.steps
+    assert [Path(each["file"]).name for each in step.details["transactions"]] == ["c.log", *["a.log"] * 5]
+    assert "5 comes from another log" in step.says and "does not prove the arrival" not in step.risk
+    assert "from 5 on" in step.risk and not any("cannot be judged" in says for says in made.open)
+
+
+def test_it_comes_first_where_a_copy_is_past_it_too(tmp_path: Path) -> None:
+    made = plan(case_of(tmp_path, {"a.log": BAD, "b.log": log(1, 2, 3, 4, 7, 8, 9, 10), "c.log": WHOLE}))
+    assert applied(made) == {"b": ["5", "6"]}
+
+
+PLAIN = (log(1, 2), log(60, 61))
+NOWHERE = {
+    "a damaged record": ({"a.log": BAD, "b.log": log(1, 2, 3, 4)}, "5", "damaged"),
+    "another content": ({"a.log": BAD, "b.log": log(1, 2, 3, 4), "c.log": log(*range(1, 11), t5="y")}, "5", "damaged"),
+    "a lost message": (
+        {"a.log": written([BULK[0], BULK[2]]).join(PLAIN), "b.log": PLAIN[0]},
+        "50",
+        "in part",
+    ),
+    "no record": (
+        {"a.log": bytes(97).join((log(1, 2, 3, 4), log(6, 7))), "b.log": log(1, 2, 3, 4)},
+        "",
+        "lost records",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NOWHERE)
+def test_no_plan_goes_past_what_no_log_gives(tmp_path: Path, what: str) -> None:
+    files, position, how = NOWHERE[what]
+    case = case_of(tmp_path, files)
+    found = waits(case)
+    assert f"the log of a {f'has {position} {how}' if position else how}" in found["summary"]
+    assert found["fix"][0]["repair"] == "apply none of them by hand before what comes first"
+    made = plan(case)
+    assert not made.steps
+    for way in ("apply", "provision"):
+        assert f"{position or 'what it lost'} comes before" in refused(made)[way] and how in refused(made)[way]
+
+
+def test_what_lost_a_message_comes_from_a_log_with_all_of_them(tmp_path: Path) -> None:
+    part = written([BULK[0], BULK[2]])
+    files = {"a.log": part.join(PLAIN), "b.log": PLAIN[0], "c.log": written(BULK).join(PLAIN)}
+    assert applied(plan(case_of(tmp_path, files))) == {"b": ["50", "60", "61"]}
+
+
+def test_what_stands_before_it_is_applied_as_ever(tmp_path: Path) -> None:
+    made = plan(case_of(tmp_path, {"a.log": BAD, "b.log": log(1, 2, 4)}))
+    (course,) = (each for each in made.courses if each.way == "apply")
+    assert not course.refused and "apply 1 transaction to b" in course.says

@@ -1,0 +1,131 @@
+"""What a copy of a stream needs before other transactions, and the log of its source cannot give.
+
+A record that does not fit its checksum, a transaction that lacks a message, a place that is no record: the source committed
+something there. Whoever applies what follows, and goes on behind that, makes a missed change where none was:
+
+    a  1 2 3 4 (5) 6 7      5 is damaged; b waits for it, and then for 6 and 7
+    b  1 2 3 4
+    c  1 2 3 4  5  6 7      the message of 5 is the same: it can be taken from here
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.engine.selective_read import rows_where
+from workbench.engine.streams import StreamLog
+from workbench.model import listed
+from workbench.rules.segments import COMMITTED, CORRUPT, INCOMPLETE
+from workbench.rules.streams import ANYWHERE, SOURCE_UNCLEAR, Shared
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.stream_diagnosis import Streams
+
+Row = Mapping[str, Any]
+
+_NAMED = 3
+"""So much of it a sentence names."""
+
+
+class NotGiven(NamedTuple):
+    """Something in the log of a source that the log cannot give, where a copy has nothing of it.
+
+    position  None: nothing tells what was there
+    outcome   of the transaction in the log of the source; None as well
+    holders   the servers whose logs have it whole, and have the same messages as far as the source's log shows them
+    """
+
+    place: int
+    position: str | None
+    outcome: str | None
+    holders: tuple[str, ...] = ()
+
+    def says(self, source: str, name: str) -> str:
+        """What is the matter with it; `name` is how the position is shown."""
+        if self.position is None:
+            return f"the log of {source} lost records there"
+        how = {CORRUPT: "damaged", INCOMPLETE: "in part"}.get(self.outcome or "", "in a form that is not understood")
+        whole = f" (whole in the log of {listed(self.holders, 'or')})" if self.holders else ""
+        return f"the log of {source} has {name} {how}{whole}"
+
+
+def not_given(streams: Streams, server: str, origin: str) -> list[NotGiven]:
+    """All of it that stands before something that the server lacks, in the order of commits; none where the source is not known.
+
+    What nothing tells about counts only behind all that the server is known to have.
+    """
+    source, both = streams.source_of(origin), streams.differences.get((server, origin))
+    if source in (None, server) or both is None or both.shared is None or streams.is_open(origin):
+        return []
+    assert source is not None
+    upto = max((lack.place for lack in (*both.difference.inside, *both.difference.behind)), default=-1)
+    unclear = {
+        at: place
+        for at, place, why in both.difference.unknown
+        if why == SOURCE_UNCLEAR and both.shared.begins < place < upto
+    }
+    log = streams.logs[source]
+    rows = log.rows_of(origin, sorted(unclear))
+    holders = _holders(streams, source, server, origin, rows)
+    found = [
+        NotGiven(place, at, rows[at]["outcome"], holders.get(at, ())) for at, place in unclear.items() if at in rows
+    ]
+    told = _records_of(streams, source, origin, unclear)
+    found += [NotGiven(place, None, None) for place in _lost(log, both.shared, upto) if place not in told]
+    return sorted(found, key=lambda one: (one.place, one.position or ""))
+
+
+def said_first(
+    streams: Streams, server: str, origin: str, shared: Shared | None, show: Callable[[str], str]
+) -> list[str]:
+    """The same of what the server is not past, in words; no more than a sentence can hold."""
+    source, covers = streams.source_of(origin) or "", shared.covers if shared else 0
+    first = [one for one in not_given(streams, server, origin) if one.place > covers]
+    return [one.says(source, show(one.position) if one.position else "") for one in first[:_NAMED]]
+
+
+def _holders(
+    streams: Streams, source: str, server: str, origin: str, rows: Mapping[str, Row]
+) -> dict[str, tuple[str, ...]]:
+    """Position -> the servers whose logs have it whole and alike."""
+    parts = streams.segmented(source).messages(origin, rows)
+    found: dict[str, tuple[str, ...]] = {}
+    for name in sorted(streams.logs.keys() - {source, server}):
+        there = {at: row for at, row in streams.logs[name].rows_of(origin, sorted(rows)).items() if _is_whole(row)}
+        whole = streams.segmented(name).messages(origin, there)
+        for at, row in there.items():
+            part, of_it = parts.get(at), whole.get(at)
+            same = rows[at]["outcome"] == CORRUPT and None is not row["content"] == rows[at]["content"]
+            if rows[at]["outcome"] == INCOMPLETE and part and of_it:
+                same = part.numbered and of_it.numbered and part.places.keys() <= of_it.places.keys()
+            if same:
+                found[at] = (*found.get(at, ()), name)
+    return found
+
+
+def _is_whole(row: Row) -> bool:
+    return bool(row["outcome"] == COMMITTED)
+
+
+def _records_of(streams: Streams, source: str, origin: str, positions: Iterable[str]) -> set[int]:
+    """Where the records of these transactions stand in the log of the source."""
+    where = (pc.field("origin") == origin) & pc.field("position").isin(pa.array(sorted(positions), pa.string()))
+    return set(rows_where(streams.segmented(source).segments, ["offset"], where)["offset"].to_pylist())
+
+
+def _lost(log: StreamLog, shared: Shared, upto: int) -> Sequence[int]:
+    """Places behind all that a copy has where the log of the source lost records.
+
+    Of a log that numbers its commits: the numbers that are not there, as it lost records.
+    """
+    if not log.lost or upto <= shared.covers:
+        return ()
+    if ANYWHERE not in log.lost:
+        return [place for place in log.lost if shared.covers < place < upto]
+    there = {commit for batch in log.after(shared.covers) for commit in batch["commit"].to_pylist()}
+    first = next((commit for commit in range(shared.covers + 1, upto) if commit not in there), None)
+    return () if first is None else (first,)
