@@ -430,3 +430,37 @@ def test_a_row_that_holds_files_goes_once_the_others_need_them_no_more(tmp_path:
     assert {("reset", "A@a1"), ("reset", "A@a2")} <= {*steps}
     assert steps.index(("force_registration", "B@b1")) < steps.index(("reset", "A@a1"))
     assert [course.restored for course in drawn.courses if course.way == "force-registration"] == [1]
+
+
+def equal_holders(folder: Path) -> Plan:
+    """A@a3 was stopped two files further than A@a2 is, which pulls and is slow; A@a1 is frozen."""
+    return planned_of(
+        folder,
+        Made("S@s1", first=4),
+        Made("A@a1", at=(5, 500), first=4, source="S@s1", age=900, answers=False),
+        Made("A@a2", at=(5, 500), first=4, source="S@s1"),
+        Made("A@a3", at=(7, 500), first=5, source="S@s1", age=70),
+    )
+
+
+def test_a_node_that_is_behind_another_one_is_neither_its_source_nor_copied_to_it(tmp_path: Path) -> None:
+    """A node that connects to one behind it cuts off all that it has beyond the match point there."""
+    planned = equal_holders(tmp_path)
+    ways = {course.way for course in planned.courses if course.need.endswith("A@a3")}
+    assert ways == {"restart", "start-replication", "donor-S@s1", "rebuild-from-S@s1"}
+
+
+def test_a_node_that_is_copied_is_up_to_date_only_where_it_was_collected_so(tmp_path: Path) -> None:
+    """What is on its way to A@a1 has arrived on the model once another step is planned before."""
+    nodes = [Made("S@s1"), Made("A@a1", at=(9, 900), source="S@s1"), Made("A@a2", source="S@s1")]
+    nodes.append(Made("A@a3", at=(9, 800), source="S@s1", age=900, answers=False))
+    made = Case.create(tmp_path / "case")
+    made.load([written(tmp_path / "in", [*nodes, Made("B@b1", at=(5, 5), first=5, state="Pending")])])
+    before = [
+        step.stands_on
+        for way in ("rebuild-from-A@a1", "rebuild-from-A@a2")
+        for step in plan(made, [], [way]).steps
+        if step.repair == "rebuild"
+    ]
+    assert "A@a1, which stood at {9:900} when it was collected" in before[0] and "up to date" not in before[0]
+    assert before[1].startswith("A@a2 is up to date and can be shut down")

@@ -55,6 +55,8 @@ class TierModel(Model):
     parted     those that hold other ones only at the end: when they connect they cut that off
     doubted    those whose log lacked records in an earlier snapshot, of which nothing shows that they were mended
     lost       nodes that nobody could serve from the beginning: what they lack is no fault of a repair
+    stood      node -> where its log ended when it was collected, before anything was tried on the model
+    lists      node -> the numbers of the log files that were listed there
     """
 
     registry: Registry
@@ -69,9 +71,14 @@ class TierModel(Model):
     parted: frozenset[str] = frozenset()
     doubted: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
+    stood: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, Collection[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.stood:
+            spans = ((name, server.vector.get(self.source_of[name])) for name, server in self.servers.items())
+            self.stood = {name: span.max for name, span in spans if span and span.max}
         if not self.made:
             self.lost |= {name for name in self.servers if self._needs(name)} - self._helped()
 
@@ -147,13 +154,33 @@ class TierModel(Model):
     def serving(self, name: str) -> list[str]:
         """Who could serve it and goes on itself, those first that are furthest and were not moved; the source last."""
         source = self.source_of[name]
-        able = [one for one in self.going_on(source) if self.serves(one, name)]
+        able = [one for one in self.going_on(source) if self.serves(one, name) and self.was_ahead(one, name)]
+        able = [one for one in able if self._listed_file(one, self.needed_file(name))]
 
         def rank(one: str) -> tuple[bool, int, bool, str]:
             moved, root = self.condition[one] == MOVED, one.partition("@")[0] == source
             return moved, -len(self.servers[one].holds), root, one
 
         return sorted(able, key=rank)
+
+    def was_ahead(self, supplier: str, name: str) -> bool:
+        """Whether the log of the one went further than that of the other when both were collected.
+
+        On the model what is on its way has arrived. A node that connects to one that is still behind it looks for the match
+        point there, and cuts off all that it has beyond.
+        """
+        stood, other = self.stood.get(supplier), self.stood.get(name)
+        return stood is not None and other is not None and stood > other
+
+    def was_at_head(self, name: str) -> bool:
+        """Whether a node had all that the nodes of its source had when it was collected."""
+        heads = [self.stood[one] for one in self.roots(self.source_of[name]) if one in self.stood]
+        return name in self.stood and self.stood[name] >= max(heads, default=self.stood[name])
+
+    def _listed_file(self, name: str, file: int | None) -> bool:
+        """False where the files of a node were listed, go further than that one, and it is not among them."""
+        files = self.lists.get(name, ())
+        return not files or file is None or file in files or file > max(files)
 
     def silent_holders(self, name: str) -> list[str]:
         """The nodes that do not answer, have the file that one needs next, and can bring it to the head if all come back.
@@ -476,6 +503,7 @@ def tier_model(
     source_of: dict[str, str] = {}
     condition: dict[str, str] = {}
     lasts: dict[str, dict[str, Lsn]] = {}
+    lists: dict[str, frozenset[int]] = {}
     gapped = {node["node"] for one in trees for node in one["nodes"] if node.get("gap")}
     for one in trees:
         source = one["source"]
@@ -489,6 +517,7 @@ def tier_model(
             servers[name] = Server(name, None, None, {source: span} if last else {}, None)
             servers[name].up = node["condition"] not in SILENT and node.get("probe") != "unreachable"
             source_of[name], condition[name] = source, node["condition"]
+            lists[name] = frozenset(number for number, _ in node.get("files") or ())
             if last:
                 lasts.setdefault(source, {})[name] = last
     lots: list[ChangeGroup] = []
@@ -546,6 +575,7 @@ def tier_model(
         follows=follows or {},
         spoilt=spoilt,
         parted=parted,
+        lists=lists,
     )
 
 

@@ -9,6 +9,7 @@ from workbench.rules.tier_repair_model import APART, GONE, PULLING, TierModel
 from workbench.rules.tree_balancing import Files, balanced
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.shown import some
+from workbench.systems.comdb2.lsn import shown
 from workbench.systems.comdb2.repairs.needs import CYCLE, FULL, ORPHAN, fanout_below, of_source, parted, safe, tiers_of
 from workbench.systems.comdb2.repairs.registry import reset_step
 
@@ -263,7 +264,9 @@ class Rebuild:
         silent, gone = _silent_holders(view, name) if not bad else ([], [])
         file = model.needed_file(name)
         given_up = f"; {some(gone)}, which had log file {file}, cannot be started: else start it first" if gone else ""
-        for sibling in [one for one in self._siblings(model, name) if one not in parted(view)][:DONORS]:
+        fit = [one for one in self._siblings(model, name) if one not in parted(view)]
+        # Of a log that is not the source's its end tells nothing: it is replaced whatever it is.
+        for sibling in [one for one in fit if bad or model.was_ahead(one, name)][:DONORS]:
             writes = _alone_writes(model, sibling)
             steps = (
                 *((reset_step(view, name, "has ended"),) if model.parents(name) else ()),
@@ -317,7 +320,7 @@ class Rebuild:
             on=name,
             suffix=view.suffix,
             says=f"all data of {name} is replaced by a copy of {sibling}, which is shut down for the time of copying",
-            stands_on=f"{sibling} is up to date and can be shut down; there is room for the copy{given_up}"
+            stands_on=f"{_standing(view, sibling)} can be shut down; there is room for the copy{given_up}"
             + (f"; the log of {name} was read once more, and is no better" if name in tiers_of(view).spoilt else ""),
             expects=f"{name} registers when it starts, and the end of its log moves with that of the source",
             risk="; ".join(filter(None, (writes, "a copy of a node that runs is no copy")))
@@ -334,6 +337,14 @@ class Rebuild:
             ),
             details={"level": [sibling, name]},
         )
+
+
+def _standing(view: View, name: str) -> str:
+    """A node that is copied, and how far it was when it was collected."""
+    model = tiers_of(view)
+    if model.was_at_head(name):
+        return f"{name} is up to date and"
+    return f"{name}, which stood at {shown(model.stood[name])} when it was collected and is brought the rest by its source,"
 
 
 def _silent_holders(view: View, name: str) -> tuple[list[str], list[str]]:
