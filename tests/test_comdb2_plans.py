@@ -464,3 +464,11 @@ def test_a_node_that_is_copied_is_up_to_date_only_where_it_was_collected_so(tmp_
     ]
     assert "A@a1, which stood at {9:900} when it was collected" in before[0] and "up to date" not in before[0]
     assert before[1].startswith("A@a2 is up to date and can be shut down")
+
+
+def test_a_node_whose_children_fit_the_fanout_after_a_reset_is_not_said_to_stay_too_full(tmp_path: Path) -> None:
+    planned = equal_holders(tmp_path)
+    assert ("reset", "A@a1") in {(step.repair, step.server) for step in planned.steps}
+    assert not [line for line in planned.left if line.startswith("FANOUT_EXCEEDED")]
+    (full,) = (x for x in diagnose(Case.open(tmp_path / "case"))["findings"] if x["code"] == "FANOUT_EXCEEDED")
+    assert "A@a1 does not report itself" in full["summary"] and "gone" not in full["summary"]

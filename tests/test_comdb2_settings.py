@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_comdb2_diagnosis import diagnosed
+from tier_files import Made, written
 
 from workbench.rules.tiers import Pull
 from workbench.systems.comdb2.rules import V2023, V2026, VERSIONS
@@ -76,3 +78,14 @@ def test_a_row_may_name_a_host_a_tier_or_a_cluster_in_newer_versions_only() -> N
     assert dials(rows, source) == rows
     assert dials(rows, source, "2023") == rows[1:]
     assert awaits((Pull("r", "", "s", "s1"),), Machine("r", "r1")) == ()
+
+
+def test_a_fanout_that_was_not_collected_is_said_to_be_the_default(tmp_path: Path) -> None:
+    nodes = [Made("S@s1"), Made("A@a1", at=(9, 900), source="S@s1", age=900, answers=False)]
+    for label in ("told", "untold"):
+        folder = written(tmp_path / label / "in", nodes)
+        if label == "untold":
+            (folder / "nodes" / "tunables.tsv").unlink()
+        (hung,) = (x for x in diagnosed(tmp_path / label, folder)["findings"] if x["code"] == "REPLICANT_HUNG")
+        text, assumed = ("(fanout 2)", []) if label == "told" else ("(fanout 8, the default, as", ["default_setting"])
+        assert text in hung["summary"] and hung["assumes"] == assumed

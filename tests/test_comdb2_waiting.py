@@ -154,3 +154,14 @@ def test_only_a_row_that_says_pending_is_said_to_stay_so(state: str, says: str, 
     found = found_of(tmp_path, Made("S@s1"), Made("A@a1", source="S@s1"), Made("A@a2", at=(9, 400), state=state))
     (one,) = [row for row in found["findings"] if row["code"] == "REPLICANT_INACTIVE"]
     assert says in one["fix"][-1]["why"] and ("stays Pending" in str(one)) == (state == "Pending")
+
+
+def test_to_a_node_that_is_pending_nothing_is_on_the_way_whatever_a_connection_says(tmp_path: Path) -> None:
+    pending = Made("A@a1", at=(9, 700), source="S@s1", state="Pending")
+    found = found_of(tmp_path, Made("S@s1"), pending, Made("B@b1", at=(9, 500), source="A@a1"))
+    suppliers = {row["server"]: row["suppliers"] for row in found["pending"]}
+    assert suppliers["A@a1"] == [] and node(found, "A@a1")["condition"] == "pending"
+    (waits,) = (x for x in found["findings"] if x["code"] == "REPLICANT_INACTIVE")
+    assert "the two tables contradict each other" in waits["summary"] and "pulls from S@s1" in waits["summary"]
+    assert waits["fix"][0]["repair"].startswith("collect both tables")
+    assert first_step(found, "A@a1") == "do what REPLICANT_INACTIVE says of A@a1"

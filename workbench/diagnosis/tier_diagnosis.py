@@ -490,6 +490,10 @@ class Tiers:
         held = self.hold(source)
         return held.holders if held.kept_from is not None and held.kept_from <= needed[0] else ()
 
+    def contradicts(self, name: str) -> bool:
+        """Whether a row says that a node waits and another one that it pulls: who is Pending has no connection."""
+        return self.seen.nodes.get(name, {}).get("state") == "Pending" and bool((at := self.place(name)) and at.parents)
+
     def fanout(self, name: str) -> int:
         """How many nodes may pull from this one."""
         return self.told.rules.fanout_of(self.source_of(name) or "")
@@ -507,8 +511,7 @@ class Tiers:
         return min(above, key=lambda one: (one[0] is None, one[0] or 0, one[1]))[1] if above else None
 
     def _tier(self, source: str, name: str) -> int | None:
-        place = self.trees[source].places.get(name)
-        return place.tier if place else None
+        return place.tier if (place := self.trees[source].places.get(name)) else None
 
     @cached_property
     def said_stop(self) -> dict[str, str]:
@@ -567,7 +570,7 @@ class Tiers:
                 )
             return conditions.STOPPED if silent else self._by_lag(name)
         parent = self.parent(name)
-        pulls = bool(place and place.parents)
+        pulls = bool(place and place.parents) and (answered is False or not self.contradicts(name))
         waits = not pulls and row is not None
         offered = self.offered(name) if waits and self.needs(name) else None
         return conditions.condition(

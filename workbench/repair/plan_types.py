@@ -339,6 +339,7 @@ class Repairs:
     cured     codes of findings that are no longer true once all that their server waits for has arrived by the steps
     preamble  lines at the head of scripts that the commands rely on
     whole     all that a step sends, piece by piece, where the plan shows the beginning only
+    settled   True of a finding that is no longer true of the servers as the model has them when all is done
     weighed   a way with what else speaks against it, or is lost by it
     """
 
@@ -357,6 +358,7 @@ class Repairs:
     late: Callable[[View, Need], bool] = lambda view, need: False
     preamble: str = ""
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
+    settled: Callable[[Finding, Model], bool] = lambda finding, model: False
     weighed: Callable[[View, Need, ProposedRepair], ProposedRepair] = lambda view, need, draft: draft
 
     def drafts(self, view: View, need: Need, asked: Collection[str] = ()) -> Iterator[ProposedRepair]:

@@ -232,7 +232,7 @@ class _Planned:
         unlike = all_unlike(self.context, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
         more = unlike, of_their_own(self.context, before), self.done, self.repairs.cured, self.too_young
-        taken = Taken(*found, before, after, self.repairs.mends, *more)
+        taken = Taken(*found, before, after, self.repairs.mends, *more, settled=self.repairs.settled)
         left = not_mended(self.findings, self.context.topology, taken, unmarked(self.context, self.findings))
         return (*left, *to_be_made_again(self.context, self.steps))
 

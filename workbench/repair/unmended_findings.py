@@ -8,7 +8,7 @@ What needs no step, and what is left although a way was looked for, the plan say
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,7 @@ class Taken:
     models    suffix -> its servers when all is done
     cured     codes of findings that are no longer true once all that their server waits for has arrived (`Repairs.cured`)
     too_young (server, suffix) -> how many changes it waits for that were made after the logs were read
+    settled   True of a finding that is no longer true of the servers when all is done (`Repairs.settled`)
     """
 
     chosen: Sequence[tuple[Need, str]]
@@ -75,6 +76,7 @@ class Taken:
     models: Mapping[str | None, Model] = field(default_factory=dict)
     cured: Collection[str] = ()
     too_young: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
+    settled: Callable[[Finding, Model], bool] = lambda finding, model: False
 
 
 def filled_by(steps: Iterable[Step]) -> set[str]:
@@ -312,6 +314,8 @@ def _cleans(step: Step, origin: Any, one: Finding) -> bool:
 def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     if _keeping(one, taken) or _throws_away(one, taken):
         return False
+    if taken.steps and (model := taken.models.get(one.suffix)) is not None and taken.settled(one, model):
+        return True
     links = [link for link in shown.links if (link.supplier, link.name) == (one.server, one.link)]
     links = [link for link in links if one.suffix in (None, link.suffix)]
     about: set[str | None] = {link.consumer for link in links if link.consumer} or {one.server}

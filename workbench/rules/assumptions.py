@@ -9,6 +9,7 @@ CONSUMER_GUESSED = "consumer_guessed"
 CLOCKS_AGREE = "clocks_agree"
 SOURCE_NAMED, SOURCE_OPEN, SOURCE_BY_START = "source_named_by_person", "source_open", "source_by_its_start"
 FURTHEST_IS_SOURCE = "furthest_log_is_source"
+DEFAULT_SETTING = "default_setting"
 
 ASSUMPTIONS: Mapping[str, str] = {
     LOG_BEGINS_AT_FIRST_RECORD: "a changelog does not say how far it was trimmed: what it shows first is taken for that",
@@ -18,6 +19,7 @@ ASSUMPTIONS: Mapping[str, str] = {
     SOURCE_OPEN: "the source is not named: changes that two logs hold alike are taken for changes that it committed",
     SOURCE_BY_START: "the server whose log alone begins with a start is the source, if the log of the source was collected",
     FURTHEST_IS_SOURCE: "nothing tells who follows whom: the database whose log goes furthest is taken for the source",
+    DEFAULT_SETTING: "a setting that was not collected is taken to have the default of the program",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",
 }
 """Code -> the assumption in words."""

@@ -22,6 +22,7 @@ class Settings:
     file_size     how large a log file may be; None: not told
     sources       node -> its source database, and the hosts of it that it names
     delays        node -> seconds that it waits on purpose before it applies
+    fanout_told   whether any node tells the fanout; else it is the default of the program
     versions      version of the program -> the nodes that show by their settings that they run it
     """
 
@@ -31,7 +32,12 @@ class Settings:
     file_size: int | None = None
     sources: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     delays: Mapping[str, float] = field(default_factory=dict)
+    fanout_told: bool = True
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def tells_fanout(self, source_database: str) -> bool:
+        """Whether the fanout below a source was collected, and is not the default of the program."""
+        return self.fanout_told or source_database in self.rules.fanouts
 
     def local(self, source_database: str) -> bool:
         """Whether a source keeps the registry's tables itself: only then some versions keep log files for others.

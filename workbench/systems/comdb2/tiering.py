@@ -60,6 +60,7 @@ def told(settings: Mapping[str, NodeSettings]) -> Settings:
         file_size=_file_size(settings),
         sources=sources,
         delays={name: wait for name, of in settings.items() if (wait := _delay(of))},
+        fanout_told=any(re.fullmatch("[0-9]{1,9}", value) for value in _values(settings, "physrep_fanout")),
         versions={version: tuple(names) for version, names in sorted(versions.items())},
     )
 

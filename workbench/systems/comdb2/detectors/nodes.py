@@ -19,7 +19,16 @@ from workbench.rules.tier_conditions import (
     STOPPED,
     UNREACHABLE,
 )
-from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, span_text, tiers_of
+from workbench.systems.comdb2.detectors.shown import (
+    by_default,
+    each,
+    evidence_of,
+    fanout_text,
+    place_text,
+    some,
+    span_text,
+    tiers_of,
+)
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -47,7 +56,7 @@ def _counts_as_child(tiers: Tiers, name: str) -> str:
         return ""
     parent = tiers.place(place.parents[0])
     taken = len(parent.children) if parent else 1
-    return f"; it still counts as one of {taken} that pull from {place.parents[0]} (fanout {tiers.fanout(name)})"
+    return f"; it still counts as one of {taken} that pull from {place.parents[0]} ({fanout_text(tiers, name)})"
 
 
 def gone(context: DetectorContext) -> Iterator[Finding]:
@@ -78,6 +87,7 @@ def gone(context: DetectorContext) -> Iterator[Finding]:
                 origin=source,
                 items=(place_text(last) or "",) if last else (),
                 evidence=(evidence_of(tiers, name),),
+                assumes=by_default(tiers, name) if _counts_as_child(tiers, name) else (),
                 fix=tuple(_gone_steps(name, host, database, name in tiers.roots(source))),
             )
 
@@ -106,6 +116,13 @@ _HAS_NOT_ASKED = {
     "Inactive": "its row says Inactive, as when it resets itself before it asks: it is Pending once the registry has answered",
 }
 """State of a row -> what it tells of a node that has no source, and was not answered by the registry since."""
+
+
+_TWO_TABLES = (
+    "its row in comdb2_physreps says Pending, and a row of comdb2_physrep_connections says that it pulls from {}: the two "
+    "tables contradict each other, or were read at two times"
+)
+_READ_AGAIN = "collect both tables of the registry once more, in one go"
 
 
 def _taken_out(tiers: Tiers, name: str) -> str:
@@ -172,6 +189,9 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ]
         says = SAYS[state]
+        if tiers.contradicts(name):
+            why += f"; {_TWO_TABLES.format(tiers.parent(name))}"
+            fix = [step(_READ_AGAIN, "who is Pending has no connection: registering deletes the old one first"), *fix]
         if state != STOPPED and (ends := sorted(awaited.get(name, ()))):
             says = f"it waits until its source connects to it, as its row in comdb2_physrep_sources says ({some(ends)})"
             why = "what the registry would offer it does not take"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.rules.assumptions import DEFAULT_SETTING
 from workbench.systems.comdb2.lsn import lsn_text
 
 if TYPE_CHECKING:
@@ -68,3 +69,14 @@ def span_text(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:,.0f} s"
     return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
+
+
+def fanout_text(tiers: Tiers, name: str) -> str:
+    """The fanout below a node's source, and that it is the default where nothing tells it."""
+    known = tiers.told.tells_fanout(tiers.source_of(name) or "")
+    return f"fanout {tiers.fanout(name)}{'' if known else ', the default, as it was not collected'}"
+
+
+def by_default(tiers: Tiers, name: str) -> tuple[str, ...]:
+    """What is taken for granted by whoever names the fanout below a node's source."""
+    return () if tiers.told.tells_fanout(tiers.source_of(name) or "") else (DEFAULT_SETTING,)

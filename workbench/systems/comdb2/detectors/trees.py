@@ -11,7 +11,15 @@ from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
-from workbench.systems.comdb2.detectors.shown import each, evidence_of, is_files_behind, place_text, some, tiers_of
+from workbench.systems.comdb2.detectors.shown import (
+    by_default,
+    each,
+    evidence_of,
+    is_files_behind,
+    place_text,
+    some,
+    tiers_of,
+)
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -165,6 +173,9 @@ def unlisted(context: DetectorContext) -> Iterator[Finding]:
             )
 
 
+_SILENT = {True: "does not report itself", False: "do not report themselves"}
+
+
 def full_nodes(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that more pull from than the fanout says."""
     tiers = tiers_of(context)
@@ -176,8 +187,9 @@ def full_nodes(context: DetectorContext) -> Iterator[Finding]:
                 continue
             dead = [child for child in place.children if tiers.states.get(child) in (*GONE, HUNG)]
             spare = [one for one in tiers.roots(source) if one != name and not (tiers.place(one) or place).children]
-            told = f"; {some(dead)} of them are gone" if dead else ""
+            told = f"; of these {some(dead)} {_SILENT[len(dead) == 1]}" if dead else ""
             unused = f"; {some(spare)} of the source serve{'s' if len(spare) == 1 else ''} nobody" if spare else ""
+            default = "" if tiers.told.tells_fanout(source) else "the default, as it was not collected; "
             soft = (
                 "the registry looks a second time without regard to it"
                 if tiers.told.rules.second_pass
@@ -186,17 +198,18 @@ def full_nodes(context: DetectorContext) -> Iterator[Finding]:
             yield Finding(
                 "FANOUT_EXCEEDED",
                 "warning",
-                f"{len(place.children)} nodes pull from {name}, and the fanout is {fanout} ({soft}){told}{unused}",
+                f"{len(place.children)} nodes pull from {name}, and the fanout is {fanout} ({default}{soft}){told}{unused}",
                 server=name,
                 origin=source,
                 evidence=first_few(evidence_of(tiers, child) for child in place.children),
+                assumes=by_default(tiers, name),
                 fix=(
                     step(
                         f"let {next((one for one in place.children if one not in dead), place.children[0])} register "
                         f"anew ({FORCE}) "
                         "once another node has room"
                         if len(place.children) - len(dead) > fanout
-                        else f"reset {some(dead)}, which are gone: the others fit the fanout",
+                        else f"if gone for good, reset {some(dead)}: the others fit the fanout",
                         "each node that pulls costs its source a query that never ends",
                         "what it is offered is left to the registry: the what-if panel of 33_physical_tiers shows it",
                     ),
@@ -226,8 +239,9 @@ def too_deep(context: DetectorContext) -> Iterator[Finding]:
                 "warning" if depth > needed + 1 else "info",
                 f"the tree of {source} has {depth} tiers below the source; {needed} would do for its "
                 f"{followers} nodes with the fanout "
-                f"{fanout}: {some(deep)}",
+                f"{fanout}{'' if tiers.told.tells_fanout(source) else ', the default, as it was not collected'}: {some(deep)}",
                 origin=source,
+                assumes=by_default(tiers, deep[0]),
                 evidence=first_few(evidence_of(tiers, name) for name in deep),
                 fix=(
                     step(

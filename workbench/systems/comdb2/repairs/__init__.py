@@ -27,6 +27,7 @@ from workbench.systems.comdb2.repairs.needs import (
     STUCK,
     also,
     late,
+    settled,
     weighed,
 )
 from workbench.systems.comdb2.repairs.nodes import (
@@ -99,5 +100,6 @@ REPAIRS = Repairs(
     also=also,
     preamble=_PREAMBLE,
     weighed=weighed,
+    settled=settled,
 )
 """In the order in which they are considered."""

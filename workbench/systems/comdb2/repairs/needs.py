@@ -17,6 +17,7 @@ from workbench.systems.comdb2.detectors.nodes import names_no_host
 
 if TYPE_CHECKING:
     from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.model import Finding
     from workbench.rules.repair_model import Model
 
 HUNG, INACTIVE, FULL, GAP, REBUILT = (
@@ -80,6 +81,12 @@ def late(view: View, need: Need) -> bool:
     if need.lacks or need.server is None or of_source(view, need.server):
         return need.code == FULL and not need.lacks
     return need.code in (FULL, ORPHAN)
+
+
+def settled(finding: Finding, model: Model) -> bool:
+    """Whether no more nodes pull from one than the fanout says, once the rows of others are reset or name another source."""
+    assert isinstance(model, TierModel)
+    return finding.code == FULL and finding.server not in model.over_full()
 
 
 def _frees_what_others_need(view: View, name: str) -> bool:
