@@ -108,5 +108,5 @@ def test_a_server_that_took_changes_unrecorded_is_no_source(written: int, tmp_pa
     assert sources_that_fill(context, ["s2", "s3"], "s1", SUFFIX) == (["s2", "s3"] if may else ["s2"])
     names = [link.name for link in best_links_to(context, "s1", SUFFIX)]
     assert sorted(names) == (["s2-to-s1", "s3-to-s1"] if may else ["s2-to-s1"])
-    row = {"server": "s1", "suffix": SUFFIX, "position": csn(30, 3), "held_by": ["s2", "s3"]}
+    row = {"server": "s1", "suffix": SUFFIX, "origin": "3", "position": csn(30, 3), "held_by": ["s2", "s3"]}
     assert whole_of(context, [row], ["s2", "s3"]) == (["s2", "s3"] if may else ["s2"])

@@ -118,13 +118,15 @@ def _rows_of_newer(context: DetectorContext, suffix: str | None) -> list[dict[st
 def hidden_without_steps(model: Model) -> frozenset[MissingAt]:
     """What waits now, and would be passed over as life goes on, whatever a plan does.
 
-    Whether that comes to pass depends on what the servers do before their links are mended: until then it waits.
+    Whether that comes to pass depends on what the servers do before their links are mended: until then it waits. Not so what a
+    server answered and did not apply: the next change goes past it.
     """
     later = model.copy()
     later.settle()
     waits = later.pending()
     later.go_on()
-    return frozenset(waits & later.missing())
+    passed = waits & later.missing()
+    return frozenset(x for x in passed if later.lots[x.lot].last not in later.servers[x.server].unapplied)
 
 
 def standing_of(
