@@ -117,9 +117,9 @@ def _description(proofs: Sequence[Row]) -> Row:
 
     A client's that was refused may have been given the position which another server used, too.
     """
-    told = [row for row in proofs if row.get("kind") != MARK and (row["table"] == "changes" or row.get("target"))]
+    naming = [row for row in proofs if row.get("kind") != MARK and (row["table"] == "changes" or row.get("target"))]
     ranks = {"changes": 0, "applied": 2}
-    return min(told, key=lambda row: 1 if row.get("outcome") == "applied" else ranks.get(row["table"], 1), default={})
+    return min(naming, key=lambda row: 1 if row.get("outcome") == "applied" else ranks.get(row["table"], 1), default={})
 
 
 def _speaks_of(row: Row, one: Verdict, shown: Topology) -> bool:

@@ -62,7 +62,7 @@ def can_fill(context: DetectorContext, source: str, server: str, suffix: str | N
 
 
 def whole_of(context: DetectorContext, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> list[str]:
-    """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it.
+    """The holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it.
 
     Nor is a server a source while it drops the changes of their origin: it has fewer of them than others.
     """

@@ -1,7 +1,7 @@
 """What a copy of a stream needs before other transactions, and the log of its source cannot give.
 
-A record that does not fit its checksum, a transaction that lacks a message, a place that is no record: the source committed
-something there. Whoever applies what follows, and goes on behind that, makes a missed change where none was:
+The source committed something where its log has a record that does not fit its checksum, a transaction that lacks a message,
+or a place that is no record. Whoever applies what follows, and goes on behind that, makes a missed change where none was:
 
     a  1 2 3 4 (5) 6 7      5 is damaged; b waits for it, and then for 6 and 7
     b  1 2 3 4
@@ -74,9 +74,9 @@ def not_given(streams: Streams, server: str, origin: str) -> list[NotGiven]:
     found = [
         NotGiven(place, at, rows[at]["outcome"], holders.get(at, ())) for at, place in unclear.items() if at in rows
     ]
-    told = _records_of(streams, source, origin, unclear)
-    found += [NotGiven(place, None, None) for place in _lost(log, both.shared, upto) if place not in told]
-    return sorted(found, key=lambda one: (one.place, one.position or ""))
+    recorded = _records_of(streams, source, origin, unclear)
+    found += [NotGiven(place, None, None) for place in _lost(log, both.shared, upto) if place not in recorded]
+    return sorted(found, key=lambda lack: (lack.place, lack.position or ""))
 
 
 def said_first(
@@ -84,8 +84,8 @@ def said_first(
 ) -> list[str]:
     """The same of what the server is not past, in words; no more than a sentence can hold."""
     source, covers = streams.source_of(origin) or "", shared.covers if shared else 0
-    first = [one for one in not_given(streams, server, origin) if one.place > covers]
-    return [one.says(source, show(one.position) if one.position else "") for one in first[:_NAMED]]
+    first = [lack for lack in not_given(streams, server, origin) if lack.place > covers]
+    return [lack.says(source, show(lack.position) if lack.position else "") for lack in first[:_NAMED]]
 
 
 def _holders(

@@ -221,7 +221,7 @@ def why_chosen(chosen: EvaluatedRepair, course: EvaluatedRepair, draft: Proposed
 def no_worse(row: dict[str, Any], before: Iterable[Mapping[str, Any]], joined: Collection[str]) -> dict[str, Any]:
     """The row of a server when all is done: it misses and waits for no more than now, whatever else the model knows of.
 
-    joined   the servers with data of another beginning than before: they lack what belongs to these data
+    joined   the servers that took data of another beginning, and lack what belongs to these data
     """
     if row["server"] in joined:
         return row

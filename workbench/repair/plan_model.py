@@ -275,12 +275,12 @@ class _FromLogs(_Filling):
         holders = {name for name, top in tops.items() if top >= span.high} - lost | before | self._forgot(origin)
         if self.names - holders:
             holders -= self._cleaned_before(origin, begin, upto)
-        self.holders.append(holders | {one.server for one in self.replicas if self.kept(one, origin, first, end)})
+        self.holders.append(holders | {x.server for x in self.replicas if self.kept(x, origin, first, end)})
 
     def _cleaned_before(self, origin: str, first: str, end: str) -> set[str]:
         """The servers that cleaned an origin, of which nothing tells whether they had all changes from the first to the end.
 
-        To a server that is known to lack these nothing is promised from their data.
+        Their data is no promise for a server that lacks these changes.
         """
         return {server for server, low, high in self._cleaned.get(origin, ()) if low <= end and first <= high}
 
