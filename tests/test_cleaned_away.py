@@ -147,6 +147,34 @@ def test_records_of_an_origin_that_all_others_cleaned_are_stranded_on_nobody(tmp
     assert not found["stranded"] and not of("STRANDED_CHANGE", found["findings"])
 
 
+@pytest.mark.parametrize(("took", "stranded"), [(False, 2), (True, 0)])
+def test_what_a_server_took_before_it_cleaned_the_origin_is_not_held_by_its_maker_alone(
+    took: bool, stranded: int, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: "only s9 holds 2 changes", of which the log of s1, which cleaned the origin, shows both."""
+    spans = {**claims(r1=(1, 50), r2=(1, 50)), 9: (HAD, NOT_NAMED)}
+    logged = [csn(1, 1), csn(50, 1), csn(50, 2)]
+    files: dict[str, Any] = {
+        "s1.replica.ldif": replica(1, elements(claims(r1=(1, 50), r2=(1, 50)))),
+        "s1.changelog.ldif": changelog(logged),
+        "s1.access.log": "".join(
+            answered(6, "uid=u,ou=people", one, replicated=True) for one in (HAD, NOT_NAMED) * took
+        )
+        or answered(1, "uid=u,ou=people", csn(1, 1)),
+        "s1.errors.log": plain_line(
+            20, "INFO - NSMMReplicationPlugin - CleanAllRUV Task (rid 9): Successfully cleaned rid(9)"
+        ),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(2, elements({**claims(r1=(1, 50), r2=(1, 50)), 9: None})),
+        "s2.changelog.ldif": changelog(logged),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+        "s9.replica.ldif": replica(9, elements(spans)),
+        "s9.changelog.ldif": changelog([*logged, HAD, NOT_NAMED]),
+    }
+    found = diagnose(case_of(tmp_path, files))
+    assert len(found["stranded"]) == stranded
+
+
 DROPS = "NSMMReplicationPlugin - multisupplier_extop_cleanruv - CleanAllRUV Task - Successfully cleaned rid(9)."
 
 

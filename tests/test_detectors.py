@@ -191,6 +191,27 @@ def test_a_session_that_runs_is_no_standstill(tmp_path: Path) -> None:
     assert not of("STALLED_BUT_GREEN", findings(tmp_path, files))
 
 
+@pytest.mark.parametrize(
+    ("now", "moved", "began_anew", "stalls"),
+    [(1080, False, False, True), (1030, False, False, False), (1080, True, False, False), (1080, False, True, False)],
+    ids=["nothing moves", "read too soon", "its consumer got something", "another session"],
+)
+def test_an_open_session_that_sends_nothing(
+    now: float, moved: bool, began_anew: bool, stalls: bool, tmp_path: Path
+) -> None:
+    before, after = lagging(1005, 1010), lagging(1005, now)
+    for files, began in ((before, 1005), (after, 1050 if began_anew else 1005)):
+        told = status(0, GREEN, "green", began, -1000)
+        files["s1.agreements.ldif"] = (
+            with_status(agreement("to-s2", 38902), told).rstrip("\n") + "\nnsds5replicaUpdateInProgress: TRUE\n\n"
+        )
+    if moved:
+        before["s2.replica.ldif"] = replica(2, elements(claims(r1=(0, 3), r2=(1, 2))))
+    found = of("STALLED_BUT_GREEN", findings(tmp_path, before, after))
+    assert [one["root"] for one in found] == ["the link to-s2 stands still"] * stalls
+    assert all("restart s2" in one["fix"][0]["repair"] for one in found)
+
+
 def test_a_consumer_whose_log_has_it_is_not_at_a_standstill(tmp_path: Path) -> None:
     files = lagging(500, 1400)
     files["s2.changelog.ldif"] = changelog(

@@ -144,7 +144,7 @@ def test_no_plan_fills_it_where_nothing_tells_who_filled_the_maker(tmp_path: Pat
     assert not [row for row in diagnose(case)["missing"] if row["server"] == "s3"]
     made = plan(case)
     assert not [step.key for step in made.steps if "initialise-s1" in step.key]
-    refused = {course.way: course.refused for course in made.courses if course.need.startswith("REINIT_REQUIRED s1")}
+    refused = {course.way: course.refused for course in made.courses if course.need == "PENDING_CHANGES s1"}
     assert "3 changes" in refused["initialise-from-s3"]
 
 
@@ -160,7 +160,9 @@ def test_a_link_that_would_pass_over_changes_stays_off(tmp_path: Path) -> None:
     waits = {(one["server"], one["origin"]): one for one in of("PENDING_CHANGES", found)}
     assert "because the link s1-to-s2 does not run" in waits["s2", "3"]["summary"]
     assert [fix["why"] for fix in waits["s2", "3"]["fix"]] == [f"those up to {LOST[-1]} arrive as soon as it runs"]
-    assert waits["s1", "3"]["fix"][0]["repair"] == "do what REINIT_REQUIRED says of s1"
+    # s2 has nothing new for s1 now, and passes on what it gets: sessions with s1 begin.
+    assert waits["s1", "3"]["fix"][0]["repair"] == "do what LINK_DISABLED says on s3-to-s2"
+    assert not of("REINIT_REQUIRED", found)
 
 
 def test_what_others_hold_too_is_held_by_no_one_alone(tmp_path: Path) -> None:

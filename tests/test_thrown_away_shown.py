@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from detector_samples import findings, of
-from entry_samples import entry, export
-from mesh_samples import case_of, claims, csn, elements, replica
-from test_thrown_away import LATER, LOST, folder
+import pytest
+from detector_samples import findings, of, plain_line, read_at
+from entry_samples import answered, entry, export
+from mesh_samples import case_of, changelog, claims, csn, elements, replica
+from test_thrown_away import LATER, LOST, folder, held_back
 
 from workbench import diagnose
 
@@ -53,3 +54,31 @@ def test_an_entry_that_nothing_changed_since_lacks_what_went_with_the_old_data(t
         (one,) = of("CHANGES_THROWN_AWAY", found["findings"])
         assert (one["items"], one["severity"]) == (LOST, "error")
         assert {row["position"] for row in found["missing"]} == {*LOST}
+
+
+AHEAD = [csn(200_000 + second, 1) for second in (10, 11)]
+
+
+@pytest.mark.parametrize(
+    ("about", "last_line", "lost"),
+    [("its clock is right again", 50, 2), ("its clock may still be ahead: they may be of since", 200_050, 0)],
+)
+def test_what_its_maker_made_with_a_clock_that_was_ahead_and_claims_no_more(
+    about: str, last_line: int, lost: int, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: the positions are of later than what replaced the data. The others were said to wait for them."""
+    files = held_back()
+    name = "uid=u,ou=people"
+    ahead = "".join(answered(200_000 + second, name, one) for second, one in zip((10, 11), AHEAD, strict=True))
+    files["s1.access.log"] = answered(5, name, csn(5, 1)) + ahead + answered(40, name, LATER)
+    files["s1.errors.log"] = "".join(
+        plain_line(second, "INFO - slapd_daemon - slapd started.  Listening on x") for second in (200_000, last_line)
+    )
+    files |= {
+        "s1.replica.ldif": replica(1, elements(claims(r1=(1, 40), r2=(1, 2)))),
+        "s1.changelog.ldif": changelog([LATER], marks=[csn(5, 1)]),
+    }
+    found = diagnose(case_of(tmp_path, read_at(files, 60)))
+    thrown = of("CHANGES_THROWN_AWAY", found["findings"])
+    assert [one["items"] for one in thrown] == [AHEAD] * bool(lost), about
+    assert [row["lost"] for row in found["pending"] if row["server"] == "s2"] == [lost]

@@ -89,7 +89,9 @@ def _thrown_away_of(context: DetectorContext, maker: Replica, origin: str) -> It
         mine = (row["suffix"], row["server"], row["origin"]) == (maker.suffix, maker.server, origin)
         if mine and row["position"] not in rows:
             made = context.topology.system.moment(row["position"])
-            of_reset.setdefault(next(one for one in resets if made and made < one.began), []).append(row)
+            # One whose position is of later than all of them was made with a clock that was ahead.
+            newest = max(resets, key=lambda one: one.began)
+            of_reset.setdefault(next((one for one in resets if made and made < one.began), newest), []).append(row)
     for reset, some in of_reset.items():
         some.sort(key=lambda row: str(row["position"]))
         yield ThrownAway(maker, origin, reset, _source(context, maker, reset), some)

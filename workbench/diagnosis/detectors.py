@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,12 +17,12 @@ import pyarrow.compute as pc
 from workbench.diagnosis import change_findings
 from workbench.diagnosis.ahead_of_log import vector_ahead_of_log
 from workbench.diagnosis.changes_thrown_away import changes_thrown_away
-from workbench.diagnosis.detector_context import DetectorContext, replica_in
+from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.differing_entries import entries_differ
-from workbench.diagnosis.dropped_changes import dropped_rows
 from workbench.diagnosis.failing_links import leave_off, link_failing, mend_before, waiting_behind
 from workbench.diagnosis.misnamed_links import address_first
 from workbench.diagnosis.shared_origin import compared_logs
+from workbench.diagnosis.stalled_links import stalled_but_green, status_of
 from workbench.diagnosis.stuck_servers import reinit_required
 from workbench.diagnosis.uncertain_losses import perhaps_made_again, perhaps_written_over
 from workbench.diagnosis.unrelated_data import unrelated_data
@@ -53,13 +52,8 @@ from workbench.model import (
     step,
 )
 from workbench.rules.link_failures import DISABLED
-from workbench.rules.send_session import SEND
-from workbench.rules.vectors import last
 from workbench.systems import format_with
 from workbench.topology.topology import Link, Replica, Row, Topology
-
-WAITS = timedelta(seconds=300)
-"""Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""
 
 
 def detected(context: DetectorContext) -> Iterator[Finding]:
@@ -354,7 +348,7 @@ def link_disabled(context: DetectorContext) -> Iterator[Finding]:
                 server=link.supplier,
                 link=link.name,
                 suffix=link.suffix,
-                evidence=(_status(row),) if row else (),
+                evidence=(status_of(row),) if row else (),
                 fix=(
                     *([before] if before else []),
                     *([address] if address else []),
@@ -409,101 +403,6 @@ _ALLOW = step(
     "both ends have to be told of a link over which the consumer asks: what waits is then delivered",
     "find out first why the two differ: somebody may hold back a restored or damaged server",
 )
-
-
-def _status(row: Row) -> dict[str, Any]:
-    about = {
-        key: row.get(key) for key in ("file", "offset", "name", "role", "enabled", "state", "status_code", "status")
-    }
-    about = {key: value for key, value in about.items() if key != "role" or value}
-    return about | {key: row[key].isoformat() for key in ("started_at", "ended_at") if row.get(key)}
-
-
-def stalled_but_green(context: DetectorContext) -> Iterator[Finding]:
-    """Links that run and call themselves well while nothing of what waits has moved for minutes.
-
-    That something waits is no standstill, for servers are read moments apart. It is one if the same changes waited in the
-    snapshot before, minutes ago; or if the last session ended minutes before the supplier itself made what waits first.
-    """
-    statuses, newest, before = context.statuses(), context.newest(), context.earlier
-    then = context.newest(before.snapshot) if before else {}
-    for row in context.pairs:
-        status = statuses.get((row["supplier"], row["suffix"], row["link"] or ""), {})
-        green = status.get("state", "green" if status.get("status_code") == 0 else None) == "green"
-        now = newest.get(row["supplier"])
-        if row["decision"] != SEND or not row["to_send"] or row["link_enabled"] is False or not green or not now:
-            continue
-        if status.get("busy") or row.get("link_failing"):
-            continue  # one that fails is a finding of its own, which says why
-        if row["to_send"].keys() <= dropped_rows(context.verdicts.pending, row["consumer"], row["suffix"]).keys():
-            continue  # sessions run, and the consumer drops what they bring: CLEANED_ORIGIN_BACK says so
-        since = _stood(context, row, before, then, now) or _never_begun(context, row, status, now)
-        if since and not _seen_meanwhile(context, row):
-            waiting = sum(one["count"] for one in row["to_send"].values())
-            yield Finding(
-                "STALLED_BUT_GREEN",
-                "warning",
-                f"the link {row['link']} calls itself well, and {row['consumer']} still lacks {counted(waiting)} that "
-                f"{row['supplier']} can send: {since}",
-                server=row["consumer"],
-                link=row["link"],
-                suffix=row["suffix"],
-                items=tuple(sorted(one["first"] for one in row["to_send"].values())),
-                evidence=(
-                    _status(status),
-                    *({"origin": origin, **one} for origin, one in sorted(row["to_send"].items())),
-                ),
-                fix=(
-                    step(
-                        "make one change on the supplier, then look again",
-                        "a supplier that believes its consumer up to date opens a session at the next change only",
-                        "the status is that of the last session, not of the data: compare the vectors",
-                    ),
-                ),
-            )
-
-
-def _seen_meanwhile(context: DetectorContext, row: Row) -> bool:
-    """True if the consumer's log, read after its vector, has some of what seems to wait."""
-    consumer, system = context.replica(row["consumer"], row["suffix"]), context.topology.system
-    seen = consumer.seen() if consumer else {}
-    return any(
-        (last(seen, origin) or "") >= (system.typed(one["first"]) or "") for origin, one in row["to_send"].items()
-    )
-
-
-def _stood(
-    context: DetectorContext, row: Row, before: Topology | None, then: Mapping[str, datetime], now: datetime
-) -> str | None:
-    """Why it stands still, if the same changes waited in the snapshot before."""
-    if before is None or row["supplier"] not in then or now - then[row["supplier"]] < WAITS:
-        return None
-    supplier, consumer = (replica_in(before, row[end], row["suffix"]) for end in ("supplier", "consumer"))
-    present = context.replica(row["consumer"], row["suffix"])
-    ran = any(
-        link.name == row["link"] and link.supplier == row["supplier"] and link.enabled is not False
-        for link in before.links
-    )
-    if not (ran and supplier and consumer and consumer.claims and present):
-        return None
-    for origin in row["to_send"]:
-        held = last(consumer.vector, origin)
-        if held != last(present.vector, origin) or (last(supplier.vector, origin) or "") <= (held or ""):
-            return None
-    return f"they waited in the snapshot {before.snapshot} already, and nothing has moved since"
-
-
-def _never_begun(context: DetectorContext, row: Row, status: Row, now: datetime) -> str | None:
-    """Why it stands still, if the last session ended before the supplier made the first change that waits."""
-    system, ended = context.topology.system, status.get("ended_at")
-    supplier = context.replica(row["supplier"], row["suffix"])
-    own = row["to_send"].get(supplier.origin) if supplier else None
-    made = system.moment(system.typed(own["first"]) or "") if own else None
-    if not (made and ended) or made - ended < WAITS or now - made < WAITS:
-        return None
-    return (
-        f"its last session ended at {ended:%Y-%m-%d %H:%M:%S}, the first of them was made at {made:%Y-%m-%d %H:%M:%S}"
-    )
 
 
 _FEW = 10

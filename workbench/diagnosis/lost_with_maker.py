@@ -14,11 +14,11 @@ import numpy as np
 
 from workbench.diagnosis.data_sources import JudgedServer, names_of
 from workbench.diagnosis.verdict_rows import Verdicts
-from workbench.engine.position_index import LOWEST, Pair, PositionIndex, Span
+from workbench.engine.position_index import HIGHEST, LOWEST, Pair, PositionIndex, Span
 from workbench.engine.positions import NONE, Positions, union
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.tables import Numbers
-from workbench.topology.suffix_evidence import Evidence
+from workbench.topology.suffix_evidence import CLOCKS_DIFFER, Evidence, last_line_at
 
 MOST = 10_000
 """Changes of one maker that are looked into."""
@@ -49,14 +49,17 @@ def note_lost(
         if not resets or not waits:
             continue
         begin = min(system.halves(system.typed(row["first"]) or "") for row in waits)
-        span = Span((begin[0], begin[1] - 1), (system.instant(max(one.began for one in resets)), -1))
-        if span.empty or known.tally(origin, span)[0] > MOST:
+        before = Span((begin[0], begin[1] - 1), (system.instant(max(one.began for one in resets)), -1))
+        ahead = _ahead_of_time(evidence, maker, origin)
+        if sum(known.tally(origin, span)[0] for span in (before, ahead) if not span.empty) > MOST:
             continue
-        some = union(known.chunks(origin, span))
+        some = union(part for span in (before, ahead) if not span.empty for part in known.chunks(origin, span))
         for one in servers:
             # What it had got when it was read once more at the end, it has.
             seen = max(one.seen.get(origin, ""), one.replica.later.get(origin, ""))
-            some = some[~_may_have(one, some, origin, has, _place(known, seen))] if len(some) else some
+            # By the clock of its log the maker made what is of ahead of time behind the replacement, and would have it still.
+            gone = some.within(ahead.of(some)) if one is maker else np.zeros(len(some), bool)
+            some = some[gone | ~_may_have(one, some, origin, has, _place(known, seen))] if len(some) else some
         keys = some.keys(system, known.names)
         about = described(keys)
         for key in keys:
@@ -74,6 +77,22 @@ def note_lost(
         shown = [system.show(key) for key in keys]
         for row in waits:
             row["lost"] = min(sum(row["first"] <= position <= row["last"] for position in shown), row["count"])
+
+
+def _ahead_of_time(evidence: Evidence, maker: JudgedServer, origin: str) -> Span:
+    """The changes of a maker whose positions are of later than its reading, where its clock is right and what it claims is older.
+
+    Its clock was ahead when it made them, and its data were replaced since: data that had them would claim them.
+    None of them where nothing tells when it was read, or its clock may still be ahead: then they may have been made since.
+    """
+    system, server = evidence.system, maker.replica.server
+    read = next((one.ended for one in evidence.shown.readings if one.server == server), None)
+    latest = last_line_at(evidence.case, evidence.shown.snapshot, server) if read else None
+    top = max(maker.seen.get(origin, ""), maker.replica.later.get(origin, ""))
+    made = system.moment(top) if top else None
+    if read is None or latest is None or made is None or max(latest, made) > read + CLOCKS_DIFFER:
+        return Span(LOWEST, LOWEST)
+    return Span((system.instant(read + CLOCKS_DIFFER), -1), HIGHEST)
 
 
 def _place(known: PositionIndex, position: str) -> Pair:

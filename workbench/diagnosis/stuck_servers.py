@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosis.closed_ways import runs
 from workbench.diagnosis.former_origins import in_the_way
 from workbench.diagnosis.former_suppliers import unsent_of
 from workbench.diagnosis.lost_own_element import lost_elements
@@ -17,30 +18,29 @@ from workbench.diagnosis.only_holders import (
 from workbench.diagnosis.repair_sources import not_judged_on, unrecorded_on, up_to, with_data
 from workbench.diagnosis.restart_order import before_start
 from workbench.model import Finding, counted, first_few, listed, step
-from workbench.rules.send_session import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.send_session import ANCHOR_NOT_FOUND, NOTHING, SEND
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Replica
 
+_Place = tuple[str, str | None]
+"""A server and a suffix."""
+
 
 def reinit_required(context: DetectorContext) -> Iterator[Finding]:
     """A server waits for changes, and of no other server's log could a session with it begin."""
     waiting: dict[tuple[str, str | None], list[Any]] = {}
-    given: dict[tuple[str, str | None], list[Any]] = {}
     for row in context.verdicts.pending:
         waiting.setdefault((row["server"], row["suffix"]), []).append(row)
-    for pair in context.pairs:
-        given.setdefault((pair["consumer"], pair["suffix"]), []).append(pair)
+    given = context.once(_sessions_to)
+    cut_off = _cut_off(context, given)
     for one in context.topology.replicas:
-        waits, rows = waiting.get((one.server, one.suffix), []), given.get((one.server, one.suffix), [])
-        # Who keeps no log sends nothing, and fills nobody.
-        stuck = [
-            row
-            for row in rows
-            if row["decision"] == ANCHOR_NOT_FOUND and keeps_log(context, row["supplier"], one.suffix)
-        ]
-        if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
+        waits, stuck = (
+            waiting.get((one.server, one.suffix), []),
+            _stuck(context, given.get((one.server, one.suffix), [])),
+        )
+        if not waits or (one.server, one.suffix) not in cut_off:
             continue
         if (one.server, one.suffix) in context.once(in_the_way):
             continue  # sessions begin once a former origin is cleaned
@@ -95,6 +95,53 @@ def reinit_required(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _sessions_to(context: DetectorContext) -> Mapping[_Place, Sequence[Mapping[str, Any]]]:
+    """What a session of each other server with each server would do now."""
+    given: dict[_Place, list[Mapping[str, Any]]] = {}
+    for pair in context.pairs:
+        given.setdefault((pair["consumer"], pair["suffix"]), []).append(pair)
+    return given
+
+
+def _stuck(context: DetectorContext, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The sessions that cannot begin. Who keeps no log sends nothing, and fills nobody."""
+    return [
+        row
+        for row in rows
+        if row["decision"] == ANCHOR_NOT_FOUND and keeps_log(context, row["supplier"], row["suffix"])
+    ]
+
+
+def _cut_off(context: DetectorContext, given: Mapping[_Place, Sequence[Mapping[str, Any]]]) -> set[_Place]:
+    """The servers to which nobody could send anything now or later.
+
+    no session from c can begin; b has what a has, and feeds a over a link that runs     a is not cut off unless b is
+    """
+    found = {
+        place
+        for place, rows in given.items()
+        if _stuck(context, rows) and not any(row["decision"] in (SEND, "unknown") for row in rows)
+    }
+    while reached := {place for place in found if _passing_on(given[place], found)}:
+        found -= reached
+    return found
+
+
+def _passing_on(rows: Iterable[Mapping[str, Any]], cut_off: Collection[_Place]) -> list[str]:
+    """The servers that have nothing new for the consumer of these sessions, and pass on what they get, over links that run."""
+    return sorted(
+        row["supplier"]
+        for row in rows
+        if row["decision"] == NOTHING and runs(row) and (row["supplier"], row["suffix"]) not in cut_off
+    )
+
+
+def fed_by(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
+    """The servers that pass on to a server what they get, although they have nothing new for it now."""
+    given = context.once(_sessions_to)
+    return _passing_on(given.get((server, suffix), ()), _cut_off(context, given))
 
 
 def _read_first(context: DetectorContext, unread: Sequence[str], suffix: str | None) -> Mapping[str, Any]:

@@ -574,6 +574,10 @@ class _Suffix:
             if waits.any() and would_send(self.pairs, holder, one, origin):
                 some, waits = some[~waits], waits[~waits]
             some = some[waits | some.within(one.missing.get(origin, NONE))] if len(some) else some
+        for one in self.servers:
+            # Who forgot the origin waits for nothing of it, and may have taken these before: then its data have them.
+            if len(some) and one is not holder and one not in others:
+                some = some[~self._keeps(one, some)]
         some = some[log.contains(some)]
         self.found.totals["stranded"] += len(some)
         some = some[: max(0, self.limits["stranded"] - len(self.found.stranded))]
@@ -586,8 +590,7 @@ class _Suffix:
                     "suffix": self.suffix,
                     "origin": origin,
                     "position": self.system.show(key),
-                    "operation": about.get(key, {}).get("operation"),
-                    "target": about.get(key, {}).get("target"),
+                    **{what: about.get(key, {}).get(what) for what in ("operation", "target")},
                 }
             )
 

@@ -327,7 +327,7 @@ def newest_times(case: Case, snapshot: str) -> dict[str, datetime]:
     return times
 
 
-_CLOCKS_DIFFER = timedelta(seconds=60)
+CLOCKS_DIFFER = timedelta(seconds=60)
 """Clocks that are closer count as one."""
 
 
@@ -339,12 +339,12 @@ def readings_began(case: Case, shown: Topology) -> dict[str, datetime]:
     """
     newest = newest_times(case, shown.snapshot) if shown.readings else {}
     for one in shown.readings:
-        if one.server in newest and newest[one.server] - one.ended > _CLOCKS_DIFFER:
+        if one.server in newest and newest[one.server] - one.ended > CLOCKS_DIFFER:
             newest[one.server] = last_line_at(case, shown.snapshot, one.server) or newest[one.server]
     apart = {one.server: newest[one.server] - one.ended for one in shown.readings if one.server in newest}
     return {
         one.server: one.began
-        + (wide if abs(wide := apart.get(one.server, timedelta(0))) > _CLOCKS_DIFFER else timedelta(0))
+        + (wide if abs(wide := apart.get(one.server, timedelta(0))) > CLOCKS_DIFFER else timedelta(0))
         for one in shown.readings
     }
 

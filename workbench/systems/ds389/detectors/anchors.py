@@ -16,7 +16,7 @@ from workbench.diagnosis.initialisations import initialisations
 from workbench.diagnosis.lost_own_element import lost_elements, one_change_first
 from workbench.diagnosis.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
 from workbench.diagnosis.pending_fixes import turned_away
-from workbench.diagnosis.stuck_servers import to_be_filled
+from workbench.diagnosis.stuck_servers import fed_by, to_be_filled
 from workbench.diagnosis.without_record import keeps_none
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
@@ -262,6 +262,14 @@ def _repairs(context: DetectorContext, row: Row, others: list[str]) -> tuple[Map
             step(
                 f"do what REINIT_REQUIRED says of {consumer}",
                 "without the record no session starts, whatever else the changelog has",
+                f"{beware}; import no changelog",
+            ),
+        )
+    if feeding := fed_by(context, consumer, suffix):
+        return (
+            step(
+                f"see that what {consumer} waits for comes to {listed(feeding, 'or')}, which passes it on to {consumer}",
+                f"sessions of {listed(feeding, 'and')} with {consumer} begin: {consumer} needs no other data",
                 f"{beware}; import no changelog",
             ),
         )
