@@ -12,7 +12,8 @@ from entry_samples import answered, entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
-from workbench.diagnosis.case_diagnosis import logs_of
+from workbench.diagnosis.case_diagnosis import context_of, logs_of
+from workbench.diagnosis.repair_sources import not_judged_on
 from workbench.diagnosis.verdicts import verdicts_on
 from workbench.systems.ds389.rules.cleaning import behind_hubs
 from workbench.topology.topology import topology
@@ -145,6 +146,19 @@ def test_records_of_an_origin_that_all_others_cleaned_are_stranded_on_nobody(tmp
     files["s2.changelog.ldif"] = changelog([csn(1, 1), HAD, NOT_NAMED, csn(50, 1), csn(50, 2)])
     found = diagnose(case_of(tmp_path, files))
     assert not found["stranded"] and not of("STRANDED_CHANGE", found["findings"])
+
+
+@pytest.mark.parametrize(("entries", "doubted"), [(False, {"9": 1}), (True, {})])
+def test_who_cleaned_an_origin_may_lack_what_another_server_has_of_it(
+    entries: bool, doubted: dict[str, int], tmp_path: Path
+) -> None:
+    """Filled from s1, s2 might lose the change that nothing shows on s1; with its entries it is known to be there."""
+    files = folder()
+    if entries:
+        mine = elements(claims(r1=(1, 50), r2=(1, 50)))
+        files["s1.entries.ldif"] = export(mine, [entry("uid=u,ou=people", 1, f"mail;vucsn-{NOT_NAMED}: a@example.com")])
+    context = context_of(case_of(tmp_path, files))
+    assert not_judged_on(context, "s1", "s2", SUFFIX) == doubted
 
 
 @pytest.mark.parametrize(("took", "stranded"), [(False, 2), (True, 0)])

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosis.cleaned_origins import CLEANED_HERE
 from workbench.model import counted, listed, step
 from workbench.rules.link_failures import REFUSED
 from workbench.rules.send_session import ANCHOR_NOT_FOUND
@@ -215,7 +216,7 @@ def doubted_on(context: DetectorContext, server: str, suffix: str | None) -> lis
 
 def not_judged_on(context: DetectorContext, source: str, server: str, suffix: str | None) -> dict[str, int]:
     """Origin -> up to how many changes the server has, and nothing tells whether the source has them: it might lose them."""
-    rows = doubted_on(context, source, suffix)
+    rows = doubted_on(context, source, suffix) + _cleaned_on(context, source, suffix)
     if not rows:
         return {}
     typed, replica = context.topology.system.typed, context.replica(server, suffix)
@@ -242,6 +243,16 @@ def not_judged_on(context: DetectorContext, source: str, server: str, suffix: st
         if (count := row["count"] - (bisect_right(missed, high) - bisect_left(missed, low))) > 0:
             found[origin] = found.get(origin, 0) + count
     return found
+
+
+def _cleaned_on(context: DetectorContext, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
+    """Stretches of changes of origins that a server cleaned, of which nothing tells whether it had taken them before."""
+    about = server, suffix
+    return [
+        row
+        for row in context.verdicts.unknown
+        if (row["server"], row["suffix"]) == about and row["why"] == CLEANED_HERE and row["count"]
+    ]
 
 
 def up_to(count: int) -> str:
