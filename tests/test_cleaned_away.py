@@ -157,7 +157,7 @@ def test_who_cleaned_an_origin_may_lack_what_another_server_has_of_it(
     if entries:
         mine = elements(claims(r1=(1, 50), r2=(1, 50)))
         files["s1.entries.ldif"] = export(mine, [entry("uid=u,ou=people", 1, f"mail;vucsn-{NOT_NAMED}: a@example.com")])
-    context = context_of(case_of(tmp_path, files))
+    context, _ = context_of(case_of(tmp_path, files))
     assert not_judged_on(context, "s1", "s2", SUFFIX) == doubted
 
 
