@@ -148,6 +148,14 @@ def test_records_of_an_origin_that_all_others_cleaned_are_stranded_on_nobody(tmp
     assert not found["stranded"] and not of("STRANDED_CHANGE", found["findings"])
 
 
+def test_where_all_that_took_changes_of_a_cleaned_origin_were_filled_since(tmp_path: Path) -> None:
+    """Seen on 3.1.2: no server was left that was known to have had any, and the diagnosis ended in an error."""
+    files = folder(imported=30)
+    del files["s2.access.log"]
+    found = diagnose(case_of(tmp_path, files))
+    assert not of("CLEAN_FORCED_LOSS", found["findings"])
+
+
 @pytest.mark.parametrize(("entries", "doubted"), [(False, {"9": 1}), (True, {})])
 def test_who_cleaned_an_origin_may_lack_what_another_server_has_of_it(
     entries: bool, doubted: dict[str, int], tmp_path: Path

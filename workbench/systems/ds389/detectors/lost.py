@@ -280,7 +280,7 @@ def _had_by_logs(context: DetectorContext) -> dict[tuple[str | None, str], dict[
             and not any(one.ended >= last for one in context.verdicts.resets.get((server, suffix), ()))
         }
         top = max(known.values(), default="")
-        newest = moment(top)
+        newest = moment(top) if top else None
         for server, position in known.items():
             gone, end = done.get((server, origin)), ends.get(server)
             if position == top or (newest and gone and end and newest < gone <= end):
