@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosis.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
-from workbench.diagnosis.dropped_changes import dropped_say, perhaps_restarted
+from workbench.diagnosis.dropped_changes import dropped_say, is_sent, perhaps_restarted
 from workbench.diagnosis.entry_diagnosis import OWN_SINCE, own_since_say
 from workbench.diagnosis.failing_links import all_behind, delivering, failing_rows, failing_say
 from workbench.diagnosis.findings_text import findings_text
@@ -258,8 +258,8 @@ def _wait(row: Row) -> Wait:
 def how_it_arrives(row: Row) -> str:
     """Of what a server waits for: `waiting` for a session that brings it, `dropped` when it comes, or `stuck`, sent by nobody."""
     if row.get("dropped_since"):
-        return "dropped"
-    return "waiting" if row["suppliers"] or row.get("through") or in_a_queue(row) else "stuck"
+        return "dropped" if is_sent(row) else "stuck"
+    return "waiting" if is_sent(row) or in_a_queue(row) else "stuck"
 
 
 _IN_FIRST_LINE = frozenset(

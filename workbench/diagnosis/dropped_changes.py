@@ -253,7 +253,13 @@ def how_dropped(row: Mapping[str, Any]) -> str:
 def restart_first(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """What to do about changes that a server drops."""
     code = CLEAN_HANGING if row["dropped_by_task"] else CLEANED_ORIGIN_BACK
-    return step(f"do what {code} says on {row['server']}", "sessions deliver them, and the server drops them")
+    sent = "sessions deliver them, and" if is_sent(row) else "nobody would send them now, and if somebody did,"
+    return step(f"do what {code} says on {row['server']}", f"{sent} the server drops them")
+
+
+def is_sent(row: Mapping[str, Any]) -> bool:
+    """True of what waits if a session would bring it, were it not dropped there."""
+    return bool(row["suppliers"] or row.get("through"))
 
 
 def perhaps_restarted(rows: Iterable[Mapping[str, Any]]) -> list[str]:

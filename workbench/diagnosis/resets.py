@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosis.cleaned_origins import cleaned_at
 from workbench.diagnosis.initialisations import broken_off, initialisations
 from workbench.engine.selective_read import rows_where
 from workbench.intake.inputs import FILLING, spans_of, stores_of
@@ -19,6 +20,7 @@ from workbench.topology.topology import Replica
 
 CLOCKS_APART = timedelta(seconds=60)
 """By how much the clocks of an origin and of a server that was initialised may differ."""
+_TIME = pa.timestamp("us", "UTC")
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _AHEAD = timedelta(seconds=5)
 """By how much a position may be ahead of its origin's clock: more, and an import soon after an initialisation looks like it."""
@@ -75,7 +77,7 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     known = mark and any(mark <= one.ended + CLOCKS_APART for one in opened)
     if mark and not known and (not replacing or replacing[-1].ended + slack < mark):
         # The log was made anew after all that is known: nobody says by what, and when.
-        made = _first_made(evidence, replica, mark)
+        made = _first_made(evidence, replica, mark) or _emptied_by_cleaning(evidence, replica, proving, mark)
         found.append(Reset(LOG_REPLACED, mark, made) if made else Reset(REPLACED, mark, mark))
     return sorted([*found, *opened], key=lambda reset: reset.began)
 
@@ -125,6 +127,25 @@ def _first_made(evidence: Evidence, replica: Replica, mark: datetime) -> datetim
     return began if began and told and datetime.fromisoformat(told) < mark <= began + _AHEAD else None
 
 
+def _emptied_by_cleaning(evidence: Evidence, replica: Replica, proving: Proving, mark: datetime) -> datetime | None:
+    """When a server emptied its log as it started, only because it had cleaned its own origin out of its vector: its data stayed.
+
+    09:54 a cleaning takes the element of its own replica ID out    09:58 it starts: log and vector differ, the log is emptied
+    """
+    own = replica.origin
+    cleaned = cleaned_at(evidence, replica.server).get(own) if own and proving.claims_differ else None
+    emptied = max(evidence.moments(replica.server, proving.log_removed), default=None)
+    if cleaned is None or emptied is None or not max(cleaned, mark) <= emptied:
+        return None
+    start = max((at for at in evidence.moments(replica.server, {proving.started}) if at <= emptied), default=None)
+    if start is None or start < cleaned:
+        return None
+    where = (pc.field("code") == proving.claims_differ) & (pc.field("at") >= pa.scalar(start, _TIME))
+    where &= pc.field("at") <= pa.scalar(emptied, _TIME)
+    rows = rows_where(evidence.parts("messages", replica.server), ["origin"], where)
+    return emptied if {*rows["origin"].to_pylist()} == {own} else None
+
+
 def _joined(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
     """Stretches of time in order, those that follow each other at once as one: a log may be switched in the middle."""
     found: list[tuple[datetime, datetime]] = []
@@ -138,6 +159,6 @@ def _joined(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, 
 
 def _until_it_took_more(evidence: Evidence, replica: Replica, reset: Reset) -> Reset:
     """One whose end no line tells: it was over before the server took the next change, as far as its log shows that."""
-    where = (pc.field("outcome") == "applied") & (pc.field("at") > pa.scalar(reset.began, pa.timestamp("us", "UTC")))
+    where = (pc.field("outcome") == "applied") & (pc.field("at") > pa.scalar(reset.began, _TIME))
     first = pc.min(evidence.told("applied", ["at"], where, replica.server)["at"]).as_py()
     return reset._replace(ended=first - timedelta(microseconds=1)) if first else reset

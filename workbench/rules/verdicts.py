@@ -312,6 +312,8 @@ class Proving:
     log_closed    the code of the message by which a server says that no log of changes is open; empty: none does
     log_opened    codes of messages that show an open log, beside those of a start
     log_removed   codes of messages by which a server tells that its log of changes was removed and begins anew
+    claims_differ the code of the message by which a server that starts says that its log and its data claim different changes of
+                  an origin; empty: none does
     sends_whole   the code of the message by which a supplier tells that it begins to fill another one; empty: it does not
     sent_whole    the code of the one that tells that it has sent all
     log_written   the code of the message that tells when the log was written out; empty: there is none
@@ -357,6 +359,7 @@ class Proving:
     log_closed: str = ""
     log_opened: frozenset[str] = frozenset()
     log_removed: frozenset[str] = frozenset()
+    claims_differ: str = ""
     sends_whole: str = ""
     sent_whole: str = ""
     log_written: str = ""

@@ -15,6 +15,7 @@ from workbench.diagnosis.former_origins import InTheWay, in_the_way
 from workbench.diagnosis.left_in_logs import stranded_first
 from workbench.diagnosis.lost_own_element import LostElement, lost_elements, lost_says
 from workbench.model import EVIDENCE_SHOWN, Finding, counted, first_few, listed, step
+from workbench.rules.vectors import last
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown
 from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, slow_servers
@@ -353,7 +354,7 @@ def cleaned_and_alive(context: DetectorContext) -> Iterator[Finding]:
         where = (pc.field("code") == code) & (pc.field("origin") == one.origin) & pc.field("at").is_valid()
         at: dict[str, datetime] = {}
         for other in others if code else ():
-            if one.origin not in other.vector:
+            if not last(other.vector, one.origin):  # an element without a CSN is none that it took changes by
                 batches = context.rows("messages", ["at"], where, snapshot=shown.snapshot, server=other.server)
                 times = [row["at"] for batch in batches for row in batch.to_pylist()]
                 at |= {other.server: max(times)} if times else {}

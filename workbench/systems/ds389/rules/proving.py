@@ -317,6 +317,7 @@ PROVING = Proving(
     log_closed="changelog_not_open",
     log_opened=frozenset({"replica_online", "import_end", "changelog_task"}),
     log_removed=frozenset({"replica_removed", "changelog_recreated"}),
+    claims_differ="vector_mismatch",
     sends_whole="total_begin",
     sent_whole="total_end",
     idle=lambda target: bool(_KEEP_ALIVE.match(target)),

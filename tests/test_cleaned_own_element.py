@@ -1,0 +1,100 @@
+"""A server that cleaned its own replica ID and was started again: its log was emptied, and its data stayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import of, plain_line
+from entry_samples import answered
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
+
+from workbench import diagnose
+from workbench.diagnosis.case_diagnosis import context_of
+from workbench.diagnosis.diagnosis_text import headline
+from workbench.rules.verdicts import LOG_REPLACED, REPLACED
+
+PLUGIN = "NSMMReplicationPlugin"
+CLEANED = f"INFO - {PLUGIN} - CleanAllRUV Task (rid 1): Successfully cleaned rid(1)"
+
+
+def differs(origin: int) -> str:
+    """What a start says of an element that the log has, and the vector no more."""
+    return (
+        f"ERR - {PLUGIN} - ruv_compare_ruv - The max CSN [{csn(11, origin)}] from RUV [changelog max RUV] is larger than the max "
+        f"CSN [] from RUV [database RUV] for element [{{replica {origin}}} {csn(1, origin)} {csn(11, origin)}]"
+    )
+
+
+def folder(*, of_origin: int = 1, cleaned: bool = True) -> dict[str, Any]:
+    """s1 made changes at 10 and 11 s, cleaned its own ID at 20 s, and started at 40 s; s2 cleaned it, and took neither.
+
+    of_origin  whose element its log and its data tell differently at the start
+    cleaned    its log says that it cleaned the ID
+    """
+    emptied = (
+        f"WARN - {PLUGIN} - replica_check_for_data_reload - Data for replica {SUFFIX} does not match the data in the "
+    )
+    lines = [
+        *([(20, CLEANED)] if cleaned else []),
+        (40, "INFO - main - 389-Directory/3.1.2 B2026.125.0709 starting up"),
+        (41, differs(of_origin)),
+        (
+            42,
+            f"{emptied}changelog. Recreating the changelog file. This could affect replication with replica's consumers",
+        ),
+    ]
+    ruv = elements({**claims(r2=(1, 12)), 1: None})
+    name = "uid=u,ou=people"
+    return {
+        "s1.replica.ldif": replica(1, ruv),
+        "s1.changelog.ldif": changelog([], marks=[csn(12, 2)]),
+        "s1.errors.log": "".join(plain_line(second, text) for second, text in lines),
+        "s1.access.log": "".join(answered(second, name, csn(second, 1)) for second in (10, 11)),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(2, ruv),
+        "s2.changelog.ldif": changelog([csn(1, 2), csn(12, 2)]),
+        "s2.errors.log": plain_line(19, CLEANED),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+
+
+@pytest.mark.parametrize(
+    ("about", "more", "kind"),
+    [
+        ("it cleaned its own ID", {}, LOG_REPLACED),
+        ("the element of another one differs", {"of_origin": 2}, REPLACED),
+        ("nothing tells of a cleaning", {"cleaned": False}, REPLACED),
+    ],
+)
+def test_a_log_that_is_emptied_because_of_a_cleaning_tells_of_no_other_data(
+    about: str, more: dict[str, Any], kind: str, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: its changes were said to be lost with its data, which were never replaced."""
+    context, found = context_of(case_of(tmp_path, folder(**more)))
+    kinds = [one.kind for one in context.verdicts.resets["s1", SUFFIX]]
+    assert kinds == [kind], about
+    assert bool([one for one in found if one.code == "CHANGES_THROWN_AWAY"]) == (kind == REPLACED)
+
+
+def test_who_has_an_element_without_a_csn_cleaned_it_as_well(tmp_path: Path) -> None:
+    (alive,) = of("CLEANED_ORIGIN_ALIVE", diagnose(case_of(tmp_path, folder()))["findings"])
+    assert alive["root"] == "replica ID 1 was cleaned on s2, and s1 has it"
+
+
+def test_what_nobody_would_send_is_not_dropped(tmp_path: Path) -> None:
+    """Seen on 3.1.2: the vector of the maker has no element of its own, so that its sessions send nothing."""
+    drops = f"{PLUGIN} - multisupplier_extop_cleanruv - CleanAllRUV Task - Successfully cleaned rid(1)."
+    files = folder() | {
+        "s2.replica.ldif": replica(65535, elements(claims(r2=(1, 12))), flags=0),
+        "s2.errors.log": plain_line(19, f"INFO - {drops}"),
+        "s1.access.log": "".join(answered(second, "uid=u,ou=people", csn(second, 1)) for second in (30, 31)),
+    }
+    del files["s2.changelog.ldif"], files["s2.agreements.ldif"]
+    found = diagnose(case_of(tmp_path, files))
+    (row,) = (row for row in found["pending"] if row["server"] == "s2")
+    assert row["dropped_since"] and not row["suppliers"]
+    assert "which drops" not in headline(found)
+    (waits,) = (one for one in of("PENDING_CHANGES", found["findings"]) if one["server"] == "s2")
+    assert waits["fix"][0]["why"].startswith("nobody would send them now")
