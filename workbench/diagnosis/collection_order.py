@@ -44,7 +44,7 @@ def _past_a_log(streams: Streams) -> frozenset[str]:
         for name, last in ends.items()
         if last is not None and told_beyond(streams.applied, streams.logs[name]).top > last
     }
-    return frozenset(one.server for one in streams.applied if one.source in early)
+    return frozenset(replica.server for replica in streams.applied if replica.source in early)
 
 
 def _below_a_proven_head(tiers: Tiers) -> frozenset[str]:

@@ -130,15 +130,15 @@ class Beyond:
 def told_beyond(applied: Sequence[Applied], log: StreamLog) -> Beyond:
     """The same of the replicas of the master whose log that is."""
     last, waiting, top = log.last_commit or 0, dict[Key, Row](), 0
-    for one in applied:
-        if one.source == log.server:
-            waiting |= {key: row for key, row in one.waiting.items() if row["commit"] > last}
-            top = max(top, one.commit or 0, *(one.queued or ()), *_ended_parts(one))
+    for replica in applied:
+        if replica.source == log.server:
+            waiting |= {key: row for key, row in replica.waiting.items() if row["commit"] > last}
+            top = max(top, replica.commit or 0, *(replica.queued or ()), *_ended_parts(replica))
     return Beyond(waiting, top)
 
 
-def _ended_parts(one: Applied) -> list[int]:
-    return [piece.commit for piece in one.in_part.values() if piece.commit is not None]
+def _ended_parts(replica: Applied) -> list[int]:
+    return [piece.commit for piece in replica.in_part.values() if piece.commit is not None]
 
 
 def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> list[Applied]:

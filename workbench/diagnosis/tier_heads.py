@@ -18,8 +18,8 @@ def proven_beyond(tiers: Tiers, source: str) -> Lsn | None:
     head, roots = tiers.known_head(source), tiers.roots(source)
     if head is None or not tiers.source_is_known:
         return None
-    told = [tiers.seen.since_report(name) for name in roots]
-    youngest = min((age for age in told if age is not None), default=None)
+    ages = [tiers.seen.since_report(name) for name in roots]
+    youngest = min((age for age in ages if age is not None), default=None)
     if youngest is None or any(tiers.seen.probed(name) or name in tiers.seen.logged for name in roots):
         return None  # what a node answered, or its log, has a time of another clock
     found: list[Lsn] = []
