@@ -40,10 +40,15 @@ class Truth:
 
 def truth_of(made: Queues, slave: Slave) -> Truth:
     """What a slave waits for, and what comes of it."""
+    end = _end_of_log(made)
     queued = {
         commit: number
         for commit, number in made.changes(shown=False).items()
-        if slave.exported and _whole(made, slave, number) and number not in {row.number for row in slave.unreadable}
+        if _reads(made, slave, number)
+        or (
+            commit > end
+            and any(commit > other.applied and _reads(made, other, number) for other in made.slaves.values())
+        )
     }
     waits = [number for commit, number in sorted((made.changes() | queued).items()) if commit > slave.applied]
     ever = run_on(slave, made.rows, asks=True, applies=True)
@@ -63,6 +68,16 @@ def truth_of(made: Queues, slave: Slave) -> Truth:
     )
 
 
+def _end_of_log(made: Queues) -> int:
+    """The last commit that was collected of the log of the master."""
+    return max((row.commit for row in made.shown), default=0)
+
+
+def _reads(made: Queues, slave: Slave, number: int) -> bool:
+    """Whether what was collected of a queue shows a transaction whole."""
+    return slave.exported and _whole(made, slave, number) and number not in {row.number for row in slave.unreadable}
+
+
 def _read(slave: Slave) -> bool:
     """Whether its queue was collected: an export without rows is a file of which nothing tells what it is."""
     return slave.exported and bool(slave.queue)
@@ -71,6 +86,8 @@ def _read(slave: Slave) -> bool:
 def contradictions(made: Queues, found: Found, planned: Plan, line: str, text: str, report: str) -> list[str]:
     """What is said of a fleet and is not so, one sentence each."""
     truths = {name: truth_of(made, slave) for name, slave in made.slaves.items()}
+    alone = [row for row in found["findings"] if "no collected log has" in row["summary"]]
+    found = {**found, "findings": [row for row in found["findings"] if row not in alone]}
     checks = (
         _pending(truths, found),
         _sentences(made, truths, found),
@@ -81,8 +98,37 @@ def contradictions(made: Queues, found: Found, planned: Plan, line: str, text: s
         _report(made, truths, report),
         _tables(truths, text),
         _plan(made, truths, planned),
+        _beyond_the_log(made, alone),
     )
     return [said for check in checks for said in check]
+
+
+def _beyond_the_log(made: Queues, alone: list[Mapping[str, Any]]) -> Iterator[str]:
+    """What a queue is said to lack behind the end of the log: messages of what has its end there, and numbers."""
+    told = {(row["code"], row["server"]): row for row in alone}
+    for name, slave in made.slaves.items():
+        if not _read(slave) or slave.unreadable:
+            continue
+        after = max(slave.applied, _end_of_log(made))
+        ends = {row.commit: row.number for row in slave.queue if row.commit > after}
+        part = [str(ends[commit]) for commit in sorted(ends) if not _whole(made, slave, ends[commit])]
+        row = told.pop(("TXN_INCOMPLETE", name), None)
+        if (row["items"] if row else []) != part:
+            yield f"{name} has {part} in part behind the end of the log: {row}"
+        row = told.pop(("QUEUE_GAP", name), None)
+        lacks = {*range(after + 1, max(ends, default=after))} - {*ends}
+        said = {at for one in (row["evidence"] if row else ()) for at in range(one["first"], one["last"] + 1)}
+        applied = {row.number for row in made.shown if 0 < row.commit <= slave.applied}
+        open_ended = bool(_open(slave) - applied)
+        if said != (set() if open_ended else lacks):
+            yield f"{name} does not have the commits {sorted(lacks)} behind the end of the log: {row}"
+    if told:
+        yield f"said for nothing: {[row['summary'] for row in told.values()]}"
+
+
+def _open(slave: Slave) -> set[int]:
+    """Of what transactions a queue does not have the end."""
+    return {row.number for row in slave.queue} - {row.number for row in slave.queue if row.commit}
 
 
 def _pending(truths: Mapping[str, Truth], found: Found) -> Iterator[str]:
@@ -122,7 +168,7 @@ def _sentences(made: Queues, truths: Mapping[str, Truth], found: Found) -> Itera
         before = [number for number in truth.waits if number not in truth.behind]
         there = [number for number in before if number in queued and _whole(made, slave, number)]
         wanted = {
-            r"waits for (\d+) changes? of": len(truth.waits),
+            r"waits for (?:at least )?(\d+) changes? of": len(truth.waits),
             r"(\d+) (?:is|are) in its queue": len(there),
             rf"{MASTER} would send (\d+)": len(before) - len(there),
             r"(\d+) waits? behind what its queue lacks": len(truth.behind),
@@ -229,14 +275,15 @@ def _line(made: Queues, truths: Mapping[str, Truth], line: str) -> Iterator[str]
     if any(truth.blind and (truth.holes or made.slaves[name].stopped) for name, truth in truths.items()):
         return
     for pattern, key in (
-        (r"(up to )?(\d+) (?:is|are) on the way to ([\w, ]+)", "comes"),
-        (r"(up to )?(\d+) (?:is|are) waiting for ([\w, ]+)", "held"),
-        (r"(up to )?(\d+) waits? behind what the queue of ([\w, ]+) lacks", "behind"),
+        (r"(up to |at least )?(\d+) (?:is|are) on the way to ([\w, ]+)", "comes"),
+        (r"(up to |at least )?(\d+) (?:is|are) waiting for ([\w, ]+)", "held"),
+        (r"(up to |at least )?(\d+) waits? behind what the queue of ([\w, ]+) lacks", "behind"),
     ):
         counts = {name: len(getattr(truth, key)) for name, truth in truths.items() if getattr(truth, key)}
         told = re.search(pattern, line)
-        said = told and (bool(told[1]), int(told[2]), told[3].split(", "))
-        so = (len(set(counts.values())) > 1, max(counts.values()), sorted(counts)) if counts else None
+        several = "up to " if len(set(counts.values())) > 1 else None
+        said = told and (several if told[1] == "at least " else told[1], int(told[2]), told[3].split(", "))
+        so = (several, max(counts.values()), sorted(counts)) if counts else None
         if said != so:
             yield f"{key} {counts}: {line}"
 

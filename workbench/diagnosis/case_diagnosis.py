@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from workbench.case.case import Case
 from workbench.diagnosis.before_replacing import restart_after_filling, with_what_goes
 from workbench.diagnosis.causes import name_causes
+from workbench.diagnosis.collection_order import with_order
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.detectors import detected
 from workbench.diagnosis.entry_diagnosis import judged_by_entry, pulls
@@ -168,7 +169,7 @@ def _detected(
     note_passed_over(context)
     note_resting(context, pairs)
     sources = judged.streams.sources if judged.streams else {}
-    found = on_furthest(with_sources(detected(context), sources), judged.tiers)
+    found = with_order(on_furthest(with_sources(detected(context), sources), judged.tiers), judged)
     said = with_steps_before_filling(context, in_precedence(found, context.topology.links))
     said = with_shown_references(said)
     drop_void_causes(judged.missing, said)

@@ -311,6 +311,7 @@ KEYS: Mapping[str, str] = {
     "appliers[].stopped": "threads that stand still",
     "appliers[].stopped.{thread}": "its last error",
     "appliers[].behind": "commits of the master that change something, behind the last that it applied; null: nobody knows",
+    "appliers[].behind_is_at_least": "the master gave numbers behind the end of its log, and nothing tells what they stand for",
     "appliers[].not_queued": "how many of these are not in its queue, although later ones are",
     "appliers[].gaps": "the first of those",
     "appliers[].gaps[].commit": "number of the commit",
@@ -356,6 +357,7 @@ KEYS: Mapping[str, str] = {
     "trees[].rules": "rule set by which the registry answers, as the settings of the nodes show it",
     "trees[].fanout": "so many nodes may pull from one before it is offered no more",
     "trees[].source_head_registry": "the newest place of the source that its nodes reported to the registry: file and offset",
+    "trees[].source_head_proven": "a newer one, which a node below it reported later; null: none",
     "trees[].source_head_actual": "the newest place that they answered when they were asked; null: none answered",
     "trees[].source_first": "hosts of the source that were asked",
     "trees[].source_first.{host}": "the oldest place of its log",
@@ -390,7 +392,8 @@ KEYS: Mapping[str, str] = {
     "trees[].nodes[].registry_lag_bytes_nominal": "the first of these lags as a server counts that takes every file for full",
     "trees[].nodes[].actual_lag_bytes_nominal": "the second one in the same way",
     "trees[].nodes[].files_needed_from": "file of the log that it needs next",
-    "trees[].nodes[].lag_is_at_least": "of a file on the way nobody shows the end: the lag may be larger",
+    "trees[].nodes[].lag_is_at_least": "of a file on the way nobody shows the end, or the source is known to be further than it "
+    "told: the lag may be larger",
     "trees[].nodes[].lag_s": "seconds since the oldest commit was made that it lacks: at least, and at most; "
     "null: it lacks none, or "
     "nobody tells",

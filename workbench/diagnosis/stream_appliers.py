@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -94,6 +94,7 @@ class Behind:
     unlike  the first of those that its queue holds with another content than the log; other: how many such there are
     purged  numbers of commits that it neither applied nor has in its queue, below the first of the log: the first, the last, how
             many; None: there is none, or the log lost records
+    at_least  its master gave numbers behind the end of the log, and nothing tells whether these are transactions: more may wait
     """
 
     applied: Applied
@@ -106,11 +107,38 @@ class Behind:
     unlike: list[tuple[Commit, str]]
     other: int
     purged: tuple[int, int, int] | None
+    at_least: bool = False
 
     def brings(self, origin: str) -> bool:
         """True if something of what it waits for comes: it stands before a gap, or the replica will ask its master for it."""
         waits = self.waits[origin]
         return waits.behind_gap < waits.count or waits.last[0] > self.seen
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What the replicas of a master tell of commits behind the end of its log, which was read before they were.
+
+    waiting  what waits in their queues
+    top      the highest number that one of them applied or has in its queue
+    """
+
+    waiting: Mapping[Key, Row]
+    top: int
+
+
+def told_beyond(applied: Sequence[Applied], log: StreamLog) -> Beyond:
+    """The same of the replicas of the master whose log that is."""
+    last, waiting, top = log.last_commit or 0, dict[Key, Row](), 0
+    for replica in applied:
+        if replica.source == log.server:
+            waiting |= {key: row for key, row in replica.waiting.items() if row["commit"] > last}
+            top = max(top, replica.commit or 0, *(replica.queued or ()), *_ended_parts(replica))
+    return Beyond(waiting, top)
+
+
+def _ended_parts(replica: Applied) -> list[int]:
+    return [piece.commit for piece in replica.in_part.values() if piece.commit is not None]
 
 
 def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> list[Applied]:
@@ -178,15 +206,15 @@ def _master(logs: Mapping[str, StreamLog], server: str, queue: Queue | None, alo
     return (master_of(queue, numbering) if queue else None), bool(numbering)
 
 
-def behind_of(one: Applied, log: StreamLog, after: int, limit: int) -> Behind:
-    """What a replica has not applied behind a commit of its master's log."""
+def behind_of(one: Applied, log: StreamLog, after: int, limit: int, beyond: Beyond) -> Behind:
+    """What a replica has not applied behind a commit of its master's log, and of what others tell `beyond` the end of that."""
     gaps: list[tuple[Commit, str]] = []
     parts: list[tuple[Commit, str]] = []
     queued, lacks, in_part = set(one.queued or ()), 0, 0
     # It asks for what is above the highest commit that it has seen, whether it has all of that or not.
-    seen = max([after, *queued, *(piece.commit for piece in one.in_part.values() if piece.commit is not None)])
+    seen = max([after, *queued, *_ended_parts(one)])
     first_hole: int | None = None
-    waiting = [*_changing(log, one, after)]
+    waiting = [*_changing(log, {**beyond.waiting, **one.waiting}, after)]
     for origin, commits in waiting:
         for commit in commits if one.whole else ():
             part = one.in_part.get(commit[1])
@@ -209,7 +237,10 @@ def behind_of(one: Applied, log: StreamLog, after: int, limit: int) -> Behind:
         waits[origin] = _together(waits[origin], mine) if origin in waits else mine
     unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
     purged = _purged(one, log, after)
-    return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged)
+    end = max(after, log.last_commit or 0)
+    known = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
+    at_least = beyond.top - end > len(known)
+    return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged, at_least)
 
 
 def _purged(one: Applied, log: StreamLog, after: int) -> tuple[int, int, int] | None:
@@ -230,14 +261,14 @@ def _purged(one: Applied, log: StreamLog, after: int) -> tuple[int, int, int] | 
     return absent, last, count
 
 
-def _changing(log: StreamLog, one: Applied, after: int) -> Iterator[tuple[str, list[Commit]]]:
-    """Origin and commits behind a commit that change something, some at a time: of the log, and what only the queue has.
+def _changing(log: StreamLog, queued: Mapping[Key, Row], after: int) -> Iterator[tuple[str, list[Commit]]]:
+    """Origin and commits behind a commit that change something, some at a time: of the log, and what only queues have.
 
-    A log that was purged, or was read before its replica, lacks what the queue has of it.
+    A log that was purged, or was read before its replicas, lacks what their queues have of it.
     """
     there: set[int] = set()
     for batch in log.after(after):
-        there.update(batch["commit"].to_pylist() if one.waiting else ())
+        there.update(batch["commit"].to_pylist() if queued else ())
         batch = batch.filter(
             pc.invert(pc.is_in(batch["outcome"].cast(pa.string()), pa.array(sorted(_CHANGES_NOTHING))))
         )
@@ -245,7 +276,7 @@ def _changing(log: StreamLog, one: Applied, after: int) -> Iterator[tuple[str, l
             rows = batch.filter(pc.equal(batch["origin"], origin))
             yield origin, list(zip(rows["commit"].to_pylist(), rows["position"].to_pylist(), strict=True))
     alone: dict[str, list[Commit]] = {}
-    for (origin, position), row in one.waiting.items():
+    for (origin, position), row in queued.items():
         if row["commit"] > after and row["commit"] not in there and row["outcome"] not in _CHANGES_NOTHING:
             alone.setdefault(origin, []).append((row["commit"], position))
     yield from sorted(alone.items())

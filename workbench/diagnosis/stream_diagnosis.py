@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.case.case import Case
-from workbench.diagnosis.stream_appliers import Applied, Behind, applied_of, behind_of
+from workbench.diagnosis.stream_appliers import Applied, Behind, applied_of, behind_of, told_beyond
 from workbench.diagnosis.stream_contents import with_contents
 from workbench.diagnosis.stream_not_given import said_first
 from workbench.diagnosis.stream_parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
-from workbench.diagnosis.stream_sources import StreamSource, source_of
+from workbench.diagnosis.stream_sources import StreamSource, named_by_person, source_of
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.selective_read import rows_where
 from workbench.engine.stream_diff import Compared, compared
@@ -84,7 +84,7 @@ class Streams:
         self._contents: dict[tuple[str, str, str], ContentsOfTwo] = {}
         self._lost: dict[tuple[str, str, str], Compared] = {}
         self.logs = {one.server: self._log(one.server, one.log) for one in shown.replicas if one.log}
-        self.told = {one.origin: one.server for one in shown.replicas if one.origin} | case.sources
+        self.told = named_by_person(shown.replicas) | case.sources
 
     def _log(self, server: str, one: Input) -> StreamLog:
         places = [part["path"] for part in self.case.parts("rejects", one)]
@@ -294,8 +294,9 @@ class Streams:
     @cached_property
     def behind(self) -> list[Behind]:
         """What replicas have not applied, where they number commits as their master's log does."""
+        beyond = {name: told_beyond(self.applied, log) for name, log in self.logs.items() if log.by_commit}
         return [
-            behind_of(one, self.logs[one.source], max(one.commit, self._covered(one)), self.limit)
+            behind_of(one, self.logs[one.source], max(one.commit, self._covered(one)), self.limit, beyond[one.source])
             for one in self.applied
             if one.source is not None and one.commit is not None
         ]
@@ -543,7 +544,7 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
             row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": waits.count}
             row |= {"first": show(waits.first[1]), "last": show(waits.last[1]), "available": waits.count}
             row |= {"queued": None if one.applied.queued is None else waits.queued, "to_fetch": waits.to_fetch}
-            row |= {"unread": waits.unread, "behind_gap": waits.behind_gap}
+            row |= {"unread": waits.unread, "behind_gap": waits.behind_gap, "counted": not one.at_least}
             row |= {"purged": one.purged[2] if one.purged else 0}
             row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})

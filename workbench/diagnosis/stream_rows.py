@@ -127,6 +127,7 @@ def applier_rows(streams: Streams) -> list[dict[str, Any]]:
                 "queued": None if one.queued is None else len(one.queued),
                 "stopped": dict(sorted(one.stopped.items())),
                 "behind": sum(waits.count for waits in behind.waits.values()) if behind else None,
+                "behind_is_at_least": bool(behind and behind.at_least),
                 "not_queued": behind.lacks if behind else 0,
                 "gaps": [{"commit": commit, "position": show(position)} for (commit, position), _ in gaps],
                 "in_part": [

@@ -17,6 +17,7 @@ from workbench.engine.streams import StreamLog
 from workbench.model import Finding
 from workbench.rules.assumptions import SOURCE_BY_START, SOURCE_NAMED, SOURCE_OPEN
 from workbench.rules.segments import EVENT
+from workbench.topology.topology import Replica
 
 PERSON, EVENTS, APPLIERS, ONLY_LOG = "person", "events", "appliers", "only_log"
 """How the source of an origin is known: a person named it; its log alone holds the starts and stops of that server; all other
@@ -37,6 +38,15 @@ class StreamSource:
     def assumes(self) -> tuple[str, ...]:
         """What is taken for granted of it, as codes."""
         return {PERSON: (SOURCE_NAMED,), EVENTS: (SOURCE_BY_START,), None: (SOURCE_OPEN,)}.get(self.known_by, ())
+
+
+def named_by_person(replicas: Iterable[Replica]) -> dict[str, str]:
+    """Origin -> the server that is named as its source; where two are named for one origin, nobody told (DUPLICATE_ORIGIN)."""
+    named: dict[str, set[str]] = {}
+    for replica in replicas:
+        if replica.origin:
+            named.setdefault(replica.origin, set()).add(replica.server)
+    return {origin: next(iter(servers)) for origin, servers in named.items() if len(servers) == 1}
 
 
 def source_of(

@@ -124,7 +124,8 @@ def _appliers(appliers: Sequence[Row]) -> str:
     rows = [
         [
             *(one_cell(row[key]) for key in ("server", "master")),
-            *(number(row[key]) for key in ("commit", "queued", "behind")),
+            *(number(row[key]) for key in ("commit", "queued")),
+            f"{'at least ' if row['behind_is_at_least'] else ''}{number(row['behind'])}",
             f"{row['not_queued']:,}",
             ", ".join(sorted(row["stopped"])) or "-",
             number(row["purge_below"]),

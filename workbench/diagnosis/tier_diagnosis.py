@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.case.case import Case
-from workbench.diagnosis.tier_earlier import Hole, deletion_speeds, holes_before, snapshot_before
+from workbench.diagnosis.tier_earlier import Earlier, deletion_speeds, shown_before, snapshot_before
 from workbench.diagnosis.tier_logs import NodeLogs
 from workbench.diagnosis.tier_standstill import Standstill, standstills
 from workbench.rules import tier_conditions as conditions
@@ -61,9 +61,9 @@ class Tiers:
         return {name: self.roots(source) for source, names in self.members.items() for name in names}
 
     @cached_property
-    def holes_before(self) -> list[Hole]:
-        """What logs lacked in earlier snapshots, where no later dump shows the place."""
-        return holes_before(self.case, self.seen, self.tiering.form, self._clusters, self.limit)
+    def earlier(self) -> Earlier:
+        """What logs lacked, or had of their own, in earlier snapshots, where no later dump shows the place."""
+        return shown_before(self.case, self.seen, self.tiering.form, self._clusters, self.limit)
 
     @cached_property
     def standstills(self) -> dict[str, Standstill]:
@@ -269,7 +269,7 @@ class Tiers:
         source, database = self.source_of(name) or "", name.partition("@")[0]
         head, own = self.known_head(source), set(self.roots(source))
         whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
-        doubted = self.logs.spoilt | self.logs.at_odds | {hole.server for hole in self.holes_before}
+        doubted = self.logs.spoilt | self.logs.at_odds | self.earlier.servers
         whole = [node for node in whole if self.there(node) and node not in doubted]
         return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
 
@@ -520,8 +520,8 @@ class Tiers:
         for row in last_messages(self.case, self.seen.label):
             name = self.seen.full_names.get((row["server"], row["file"]), row["server"])
             newest = last.get(name)
-            if newest is None or row["at_last"] >= newest[0]:
-                last[name] = row["at_last"], row["code_last"], row["text_last"]
+            if newest is None or row["at"] >= newest[0]:
+                last[name] = row["at"], row["code"], row["text"]
         return {name: text for name, (_, code, text) in last.items() if code in STOP_CODES}
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import pairwise
 
 from workbench.case.case import Case
 from workbench.diagnosis.tier_logs import NodeLogs
@@ -35,14 +36,44 @@ class Hole:
     count: int | None
 
 
-def holes_before(
+@dataclass(frozen=True)
+class Parting:
+    """Other records than those of its source that the log of a node held.
+
+    snapshot   the last one that shows it
+    reference  whose log it was held against
+    places     of them, as far as they are listed; `count`: how many they were
+    """
+
+    server: str
+    snapshot: str
+    reference: str
+    places: Sequence[Place]
+    count: int
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What earlier snapshots prove of logs, where no later dump shows the place."""
+
+    holes: Sequence[Hole]
+    partings: Sequence[Parting]
+
+    @property
+    def servers(self) -> set[str]:
+        """The nodes that it is about."""
+        return {hole.server for hole in self.holes} | {parting.server for parting in self.partings}
+
+
+def shown_before(
     case: Case, seen: TieredSnapshot, form: Form, sources: Mapping[str, Sequence[str]], limit: int
-) -> list[Hole]:
-    """Those of all snapshots before this one. A later dump that reaches over the place speaks for itself."""
+) -> Earlier:
+    """That of all snapshots before this one. A later dump that reaches over the place speaks for itself."""
     labels = list(case.snapshots)
     shown: dict[str, list[Span]] = {}
     _take(case, seen, shown)
     found: list[Hole] = []
+    partings: dict[str, Parting] = {}
     for label in reversed(labels[: labels.index(seen.label)]):
         then = tiered_snapshot(case, label)
         names = [
@@ -61,8 +92,31 @@ def holes_before(
                 for hole in told
                 if not _covered(shown, hole.server, (hole.after, hole.until)) and (hole.server, hole.after) not in known
             ]
+            for name in (one for one in names if one not in partings and not _cut_since(case, label, seen, one)):
+                parting = _parting(logs, name, label)
+                if parting and not _covered(shown, name, (parting.places[0], parting.places[-1])):
+                    partings[name] = parting
         _take(case, then, shown)
-    return sorted(found, key=lambda hole: (hole.server, hole.after))
+    return Earlier(
+        sorted(found, key=lambda hole: (hole.server, hole.after)), [partings[one] for one in sorted(partings)]
+    )
+
+
+def _cut_since(case: Case, label: str, seen: TieredSnapshot, name: str) -> bool:
+    """Whether a node counts more cuts of its log than in an earlier snapshot: what it had of its own is gone then."""
+    labels = list(case.snapshots)
+    between = [tiered_snapshot(case, one) for one in labels[labels.index(label) : labels.index(seen.label)]]
+    counts = [shot.probes[name]["cuts"] for shot in (*between, seen) if name in shot.probes]
+    counts = [count for count in counts if count is not None]
+    return any(later > before for before, later in pairwise(counts)) or name in seen.cut_since
+
+
+def _parting(logs: NodeLogs, name: str, label: str) -> Parting | None:
+    """What the log of a node proves against that of its source. Two logs of one cluster are another matter."""
+    reference, places = logs.reference(name), logs.other_history(name)
+    if reference is None or not places or any(one.rejected for one in logs.inputs[name]) or logs.apart_above(name):
+        return None
+    return Parting(name, label, reference, places, logs.count_other(name))
 
 
 def _take(case: Case, seen: TieredSnapshot, shown: dict[str, list[Span]]) -> None:

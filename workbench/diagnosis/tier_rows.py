@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.case.case import Case
 from workbench.diagnosis.tier_diagnosis import Tiers
 from workbench.diagnosis.tier_generations import older_source
+from workbench.diagnosis.tier_heads import proven_beyond
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import listed
 from workbench.rules import tier_conditions as conditions
@@ -50,9 +51,11 @@ _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
 NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
+PARTED_BEFORE = "parted_before"
 UNKNOWN_SAYS = {
     UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
     HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
+    PARTED_BEFORE: "its log had other records there in an earlier snapshot, and nothing shows that it cut them off since",
     OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
     conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
@@ -68,13 +71,14 @@ def judged_by_tier(
     if spark is not None:
         tiers.logs.checked_by(spark)
     for source in tiers.sources:
+        beyond = proven_beyond(tiers, source)
         for name in tiers.members[source]:
-            _judge(tiers, source, name, found)
+            _judge(tiers, source, name, found, beyond)
     found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
     return list(_pairs(tiers)), found
 
 
-def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
+def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | None) -> None:
     last, head = tiers.last(name), tiers.known_head(source)
     about: Row = {"server": name, "suffix": None, "origin": source}
     show = _shown(tiers, source)
@@ -82,10 +86,14 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         found.totals["missing"] += 1
         if len(found.missing) < tiers.limit:
             found.missing.append(about | lack | {"position": show(lack["position"])})
-    for hole in tiers.holes_before:
+    for hole in tiers.earlier.holes:
         if hole.server == name:
             row = {"from": show(hole.first), "to": show(hole.last), "count": hole.count}
             found.unknown.append(about | row | {"why": HOLE_BEFORE, "says": UNKNOWN_SAYS[HOLE_BEFORE]})
+    for parting in tiers.earlier.partings:
+        if parting.server == name:
+            row = {"from": show(parting.places[0]), "to": show(parting.places[-1]), "count": parting.count}
+            found.unknown.append(about | row | {"why": PARTED_BEFORE, "says": UNKNOWN_SAYS[PARTED_BEFORE]})
     anew, alone = tiers.logs.cut_back(name), tiers.logs.unjoined(name)
     if alone is not None and head is not None and not tiers.retired(name) and name not in tiers.roots(source):
         row = {"count": alone[2], "first": show(alone[1]), "last": show(head), "available": alone[2], "counted": False}
@@ -111,6 +119,7 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         row = {"from": show(lacks[0] if lacks else last), "to": show(head), "count": lacks[1] if lacks else None}
         found.unknown.append(about | row | {"why": UNREAD, "says": UNKNOWN_SAYS[UNREAD]})
         return
+    head = beyond if beyond is not None and name not in tiers.roots(source) else head
     # What the source has behind a dump that ended early, the node may have.
     counted = anew[1:] if anew else tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)
@@ -326,7 +335,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
     held = tiers.hold(source)
     then, after = held.without(held.holders)
     firsts = {one.partition("@")[2]: seen.probed(one, "first") for one in roots}
-    speed = tiers.deleted_per_second.get(source)
+    speed, beyond = tiers.deleted_per_second.get(source), proven_beyond(tiers, source)
     return {
         "source": source,
         "source_is_known": tiers.source_is_known,
@@ -335,6 +344,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
         "rules": tiers.told.rules.name,
         "fanout": tiers.told.rules.fanout_of(source),
         "source_head_registry": _pair(tiers.head(source, False)),
+        "source_head_proven": _pair(beyond),
         "source_head_actual": _pair(tiers.head(source, True)),
         "source_first": {host: _pair(first) for host, first in firsts.items() if first},
         "file_size": tiers.file_size,
@@ -345,7 +355,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
             "then": {"file": then, "held_by": list(after)},
             "says": _retention(tiers, source, held),
         },
-        "nodes": [_node(tiers, source, name, held) for name in tiers.members[source]],
+        "nodes": [_node(tiers, source, name, held, beyond) for name in tiers.members[source]],
         "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
     }
 
@@ -400,11 +410,12 @@ def _offered(tiers: Tiers, name: str) -> list[Row]:
     )
 
 
-def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
+def _node(tiers: Tiers, source: str, name: str, held: LogHold, beyond: Lsn | None) -> Row:
     seen, place, row = tiers.seen, tiers.place(name), tiers.seen.nodes.get(name)
     reported, probed, last = seen.reported(name), seen.probed(name), tiers.last(name)
     current = None if name in seen.cut_since or seen.outdated(name) else reported
-    registry_lag = tiers.lag(current, tiers.head(source, False))
+    beyond = beyond if tiers.needs(name) else None
+    registry_lag = tiers.lag(current, beyond or tiers.head(source, False))
     actual_lag = tiers.lag(probed, tiers.head(source, True))
     age, answered = seen.since_report(name), seen.answered(name)
     donors, silent_donors = tiers.donors(name) if tiers.needs(name) else ([], [])
@@ -433,7 +444,7 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
         "registry_lag_bytes_nominal": registry_lag[1],
         "actual_lag_bytes_nominal": actual_lag[1],
         "files_needed_from": last[0] if last else None,
-        "lag_is_at_least": any(file in cut for file in on_the_way),
+        "lag_is_at_least": beyond is not None or any(file in cut for file in on_the_way),
         "lag_s": _rounded(tiers.lag_in_time(name)),
         "delay_s": tiers.told.delays.get(name),
         "condition": state,

@@ -64,7 +64,7 @@ def _verdict(tiers: Tiers, name: str, place: Lsn, holding: set[str]) -> tuple[st
         if name in tiers.seen.cut_since:
             return UNKNOWN, CUT_BACK, UNKNOWN_SAYS[CUT_BACK]
         return PENDING, "not_covered", NOT_COVERED
-    if any(hole.server == name and hole.first <= place <= hole.last for hole in tiers.holes_before):
+    if any(hole.server == name and hole.first <= place <= hole.last for hole in tiers.earlier.holes):
         return UNKNOWN, HOLE_BEFORE, UNKNOWN_SAYS[HOLE_BEFORE]
     both = tiers.logs.beside_source(name)
     if both is not None and (place in both.differing.first or (both.parts is not None and place >= both.parts)):

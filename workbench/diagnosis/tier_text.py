@@ -27,6 +27,8 @@ def _tree(tree: Row, parted: Collection[str | None]) -> str:
     says = f"The tree of {one_cell(tree['source'])}"
     if head:
         says += f", which is at {{{head[0]}:{head[1]}}}"
+    if beyond := tree["source_head_proven"]:
+        says += f" by its own report and at {{{beyond[0]}:{beyond[1]}}} at least by a later one of a node below it"
     if firsts := tree["source_first"]:
         says += f" and has log files from {min(first[0] for first in firsts.values())} on"
     if not tree["source_is_known"]:

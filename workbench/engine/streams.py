@@ -92,6 +92,12 @@ class StreamLog:
         lowest = (pc.min(batch["commit"]).as_py() for batch in self._batches(["commit"]))
         return min((commit for commit in lowest if commit is not None), default=None)
 
+    @cached_property
+    def last_commit(self) -> int | None:
+        """The highest number of a commit that it has; None: it does not number them."""
+        highest = (pc.max(batch["commit"]).as_py() for batch in self._batches(["commit"]))
+        return max((commit for commit in highest if commit is not None), default=None)
+
     def entries(self, origin: str) -> list[Entry]:
         """Its transactions of one origin, as they are compared. What was delivered again is left out."""
         place, found = self.order, []

@@ -47,6 +47,18 @@ def changes_by_origin(
     return rows
 
 
+def suffixes_of(context: DetectorContext, findings: Sequence[Finding], replicas: Sequence[Replica]) -> list[str | None]:
+    """The suffixes to plan for; empty: nothing is known of any server.
+
+    Of replicas of a stream that tell how far they applied, and have no log, findings may say what to do by hand.
+    """
+    found = list(dict.fromkeys(replica.suffix for replica in replicas))
+    streams = context.verdicts.streams
+    applying = {one.server for one in streams.applied} if streams is not None else set[str]()
+    grave = {finding.server for finding in findings if finding.severity != "info"}
+    return found or ([None] if applying & grave else [])
+
+
 def newer_than_logs(context: DetectorContext, model: Model, suffix: str | None) -> set[MissingAt]:
     """The lots that wait and are in no log, where none of them was lost: they were made after all logs had been read."""
     coming = {(row["server"], row["origin"]) for row in _rows_of_newer(context, suffix)}

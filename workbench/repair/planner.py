@@ -38,6 +38,7 @@ from workbench.repair.model_summary import (
     not_waited_for,
     servers_told,
     standing_of,
+    suffixes_of,
     why_chosen,
 )
 from workbench.repair.obstacles import (
@@ -151,7 +152,7 @@ class _Planned:
         self.system: System = context.topology.system
         self.proposed: set[str] = set()
         self.replicas = [one for one in context.topology.replicas if one.claims or (self.system.streaming and one.log)]
-        self.suffixes = list(dict.fromkeys(one.suffix for one in self.replicas))
+        self.suffixes = suffixes_of(context, findings, self.replicas)
         self.courses: list[EvaluatedRepair] = []
         self.steps: list[Step] = []
         self.promise: list[dict[str, Any]] = []
@@ -540,11 +541,12 @@ class _Planned:
 
     def _restores(self, model: Model, need: Need, result: Achieved | None, course: EvaluatedRepair) -> int:
         """How much a way restores of what the need is about. In tiers others may get more by a copy of a node, which no need of
-        this one asks for: each of them has its own.
+        this one asks for; in a stream a copy brings what is on its way, too.
         """
-        if not self.system.tiering or not need.lacks or result is None:
+        if not (self.system.tiering or self.system.streaming) or not need.lacks or result is None:
             return course.restored
-        return model.changes({lack for lack in result.restored if lack.server == need.server})
+        wanted = need.lacks if self.system.streaming else result.restored
+        return model.changes({lack for lack in result.restored & wanted if lack.server == need.server})
 
     def _add(self, steps: Iterable[Step]) -> None:
         """Put steps into the plan, in place of those that were only to fill the same servers if these stayed behind."""

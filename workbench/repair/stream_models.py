@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from workbench.diagnosis.detector_context import DetectorContext
-from workbench.diagnosis.stream_diagnosis import Streams
+from workbench.diagnosis.stream_diagnosis import VOID, Streams
 from workbench.diagnosis.stream_not_given import not_given
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server
@@ -122,10 +122,12 @@ def model_of_streams(streams: Streams) -> StreamModel:
                 made.setdefault((origin, damaged.position), (damaged.place, set()))[1].add(copy)
                 taken.add((copy, origin, damaged.position))
         for position, row in log.rows_of(origin, both.difference.conflicts).items():
+            apart.append((copy, origin, position))
+            if row["outcome"] in VOID:
+                continue  # the source took it back: nobody lacks that
             place = row["commit" if log.by_commit else "last"]
             made.setdefault((origin, position), (place, set()))[1].add(copy)
             unlike.add((copy, origin, position))
-            apart.append((copy, origin, position))
     sources = {origin: streams.source_of(origin) for origin in streams.origins}
     lots = [ChangeGroup(origin, position, position) for origin, position in made]
     servers = {

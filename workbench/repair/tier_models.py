@@ -39,7 +39,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         waiting,
         {name for name, standing in tiers.standstills.items() if standing.sure},
     )
-    model.doubted = tiers.logs.at_odds.union(hole.server for hole in tiers.holes_before)
+    model.doubted = tiers.logs.at_odds | tiers.earlier.servers
     if not tiers.source_is_known:
         model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either
     return model

@@ -10,6 +10,7 @@ CLOCKS_AGREE = "clocks_agree"
 SOURCE_NAMED, SOURCE_OPEN, SOURCE_BY_START = "source_named_by_person", "source_open", "source_by_its_start"
 FURTHEST_IS_SOURCE = "furthest_log_is_source"
 DEFAULT_SETTING = "default_setting"
+ASKED_IN_ORDER, LOG_READ_FIRST, NOT_CUT_BACK = "asked_in_order", "log_read_first", "log_not_cut_back"
 
 ASSUMPTIONS: Mapping[str, str] = {
     LOG_BEGINS_AT_FIRST_RECORD: "a changelog does not say how far it was trimmed: what it shows first is taken for that",
@@ -19,6 +20,9 @@ ASSUMPTIONS: Mapping[str, str] = {
     SOURCE_OPEN: "the source is not named: changes that two logs hold alike are taken for changes that it committed",
     SOURCE_BY_START: "the server whose log alone begins with a start is the source, if the log of the source was collected",
     FURTHEST_IS_SOURCE: "nothing tells who follows whom: the database whose log goes furthest is taken for the source",
+    ASKED_IN_ORDER: "servers were asked in the order of the times that the collected files have for it",
+    LOG_READ_FIRST: "a log that ends before what its replicas have was read before them: its server has not lost the end",
+    NOT_CUT_BACK: "what a node below a source has, the source has: its log was not cut back between two reports",
     DEFAULT_SETTING: "a setting that was not collected is taken to have the default of the program",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",
 }

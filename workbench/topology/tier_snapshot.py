@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.engine.parquet_read import stream_part
 from workbench.engine.selective_read import rows_where
 from workbench.intake.inputs import Input
 from workbench.rules.tiers import Lsn, Node, Pull, Registry
@@ -288,16 +290,25 @@ def messages_of(case: Case, label: str, codes: Iterable[str]) -> list[dict[str, 
 
 
 def last_messages(case: Case, label: str) -> list[dict[str, Any]]:
-    """The last line with a time of each log of a program: `at_last`, `code_last`, `text_last` by server and file."""
+    """The last line with a time of each log of a program, a row for each; of lines of one moment the one that stands last.
+
+    Of logs with millions of lines no more than a batch is held.
+    """
     where = (pc.field("snapshot") == label) & pc.field("at").is_valid()
-    lines = rows_where(case.parts("messages"), ["file", "server", "at", "code", "text"], where)
-    if not len(lines):
-        return []
-    for name in ("code", "text"):
-        lines = lines.set_column(lines.schema.get_field_index(name), name, pc.fill_null(lines[name], ""))
-    ordered = lines.take(pc.sort_indices(lines["at"]))  # stable: lines of one moment stay in their order
-    last = [(name, "last") for name in ("at", "code", "text")]
-    return ordered.group_by(["server", "file"], use_threads=False).aggregate(last).to_pylist()
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    for part in case.parts("messages"):
+        for batch in stream_part(part["path"], ["file", "server", "at", "code", "text"], where):
+            ordered = pc.sort_indices(batch["at"])  # stable
+            keys = pa.table(
+                [batch[name].take(ordered).cast(pa.string()) for name in ("server", "file")], ["server", "file"]
+            )
+            places = keys.append_column("place", ordered).group_by(["server", "file"], use_threads=False)
+            for place in places.aggregate([("place", "last")])["place_last"].to_pylist():
+                row = batch.slice(place, 1).to_pylist()[0]
+                key = row["server"], row["file"]
+                if key not in last or row["at"] >= last[key]["at"]:
+                    last[key] = row | {"code": row["code"] or "", "text": row["text"] or ""}
+    return [*last.values()]
 
 
 def _of_another_time(clock: datetime, asked: datetime | None, newest: datetime) -> bool:

@@ -22,5 +22,5 @@ CODES = {
     "BIG_TRANSACTION": Code("a transaction is so big that it holds others back", ("info", "warning")),
     "APPLIER_STOPPED": Code("a thread of a replica stands still", ("error",)),
     "MASTER_NOT_MATCHED": Code("nothing tells which collected log is that of a master of a replica", ("warning",)),
-    "QUEUE_GAP": Code("commits are neither applied nor in the queue of a replica", ("error",)),
+    "QUEUE_GAP": Code("commits are neither applied nor in the queue of a replica", ("warning", "error")),
 }

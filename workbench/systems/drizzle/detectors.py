@@ -39,6 +39,7 @@ from workbench.rules.streams import SOURCE_UNCLEAR, Difference
 from workbench.systems import format_with
 from workbench.systems.drizzle.errant import errant
 from workbench.systems.drizzle.formats import TRANSACTION_LOG
+from workbench.systems.drizzle.queue_alone import lacking_by_itself
 from workbench.systems.drizzle.queues import (
     appliers,
     purged_unapplied,
@@ -47,6 +48,7 @@ from workbench.systems.drizzle.queues import (
     queued_otherwise,
     unmatched,
 )
+from workbench.systems.drizzle.taken_back import taken_back, taken_back_at_source
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -143,19 +145,22 @@ def without_end(context: DetectorContext) -> Iterator[Finding]:
         committed = [row for row in rows if row["at_source"] == COMMITTED]
         missing = [row for row in committed if _is_missing(context, row)]
         unknown = [row for row in committed if _cannot_be_judged(context, row)]
+        coming = [row for row in committed if row not in missing and row not in unknown]
         waits = len(void) + len(missing) + len(unknown) < len(rows)
         told = f"; their source took {len(void):,} of them back" if void else ""
         if missing:
             told += f"; their source committed {len(missing):,} of them: what is not here was lost (MISSED_CHANGE)"
         if unknown:
             told += f"; their source committed {len(unknown):,} of them: this log does not prove that the rest came"
+        if coming:
+            told += f"; their source committed {len(coming):,} of them: the rest is still to come"
         yield Finding(
             "TXN_UNFINISHED",
             "warning" if waits else "info",
             f"{key[0]}: {_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply"
             f"{', wait' if waits and not _streams(context).logs[key[0]].by_commit else ''}{told}",
             **_of(key, rows),
-            fix=(_settles(context, key, rows, void=bool(void), missing=len(missing), unknown=len(unknown)),),
+            fix=(_settles(context, key, rows, bool(void), len(missing), len(unknown), coming),),
         )
     # Of one that its source committed, the start was another server's: it is missing, and said so.
     aborted = _odd(context, lambda row: row["outcome"] == ABORTED and row["at_source"] != COMMITTED)
@@ -183,9 +188,18 @@ def without_end(context: DetectorContext) -> Iterator[Finding]:
 
 
 def _settles(
-    context: DetectorContext, key: Key, rows: Sequence[Row], *, void: bool, missing: int, unknown: int
+    context: DetectorContext,
+    key: Key,
+    rows: Sequence[Row],
+    void: bool,
+    missing: int,
+    unknown: int,
+    coming: Sequence[Row],
 ) -> Mapping[str, Any]:
-    """What to do about transactions without an end in the log of a server."""
+    """What to do about transactions without an end in the log of a server, by what their source says of them.
+
+    coming  those that their source committed, and of which the rest may still come
+    """
     streams = _streams(context)
     source, them = streams.source_for(*key), "it" if len(rows) == 1 else "them"
     silent = "a transaction that was cut between two statements and rolled back never gets an end"
@@ -204,7 +218,15 @@ def _settles(
             "a server writes this table within the transaction: what is in it was committed, and one whose last statement failed "
             "has no end",
         )
-    return step(f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}", silent)
+    untold = next((row for row in rows if row["at_source"] is None), None)
+    if coming and untold is None:
+        return step(
+            f"collect the log of {key[0]} once more, after the rest of {them} was to arrive",
+            f"{source} committed {them}, and the log of {key[0]} ends before the end of {them}",
+            f"what has no end there then was missed: apply it whole from the log of {source}",
+        )
+    asked = untold or rows[0]
+    return step(f"ask the source: {ASK[asked['why']]} {_query(asked)}", silent)
 
 
 def _whole_elsewhere(context: DetectorContext, row: Row) -> list[str]:
@@ -270,9 +292,10 @@ def conflicts(context: DetectorContext) -> Iterator[Finding]:
         )
     streams, show = _streams(context), context.topology.system.show
     for (server, origin), one in sorted(streams.differences.items()):
-        if count := one.counts["conflicts"]:
+        void = {*taken_back_at_source(streams, server, origin)} if one.counts["conflicts"] else set[str]()
+        if count := one.counts["conflicts"] - len(void):
             source = streams.source_for(server, origin)
-            positions = [show(position) for position in one.difference.conflicts]
+            positions = [show(position) for position in one.difference.conflicts if position not in void]
             named = ", ".join(positions[:3]) + (f" and {count - 3:,} more" if count > 3 else "")
             yield Finding(
                 "TXN_CONFLICT",
@@ -554,7 +577,7 @@ def not_compared(context: DetectorContext) -> Iterator[Finding]:
 
 DETECTORS: Detectors = {
     IDENTITY: (used_again, errant),
-    HOLES: (incomplete, without_end, conflicts, not_compared, repeated, damaged, not_understood, ragged),
-    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part, queued_otherwise, unmatched),
+    HOLES: (incomplete, without_end, conflicts, taken_back, not_compared, repeated, damaged, not_understood, ragged),
+    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part, lacking_by_itself, queued_otherwise, unmatched),
     LAG: (big,),
 }

@@ -4,10 +4,12 @@ nodes     nodes that are gone, stopped, wait for a source, or cannot go on
 trees     the shape of the trees: circles, orphans, full and deep ones, reverse connections, who holds the log
 logs      collected logs: gaps, and where they part from the source's
 histories nodes of one source cluster that hold different logs
+earlier   what earlier snapshots prove, and nothing since shows to be over
 settings  what makes loss, or a false tree, likely
 """
 
 from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
+from workbench.systems.comdb2.detectors.earlier import parted_before
 from workbench.systems.comdb2.detectors.histories import apart_at_the_source, parted_siblings
 from workbench.systems.comdb2.detectors.logs import (
     ahead_of_source,
@@ -45,6 +47,7 @@ DETECTORS: Detectors = {
     HOLES: (
         damaged_logs,
         damaged_before,
+        parted_before,
         apart_at_the_source,
         parted_siblings,
         parted_logs,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.diagnosis.tier_generations import older_source
 from workbench.diagnosis.tier_sources import OfItsOwn
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.rules.assumptions import ASKED_IN_ORDER
 from workbench.rules.physical_log import Compared, Gap
 from workbench.systems.comdb2.detectors.histories import ASK_WHO_LEADS
 from workbench.systems.comdb2.detectors.nodes import rebuild
@@ -86,7 +87,7 @@ def damaged_logs(context: DetectorContext) -> Iterator[Finding]:
 def damaged_before(context: DetectorContext) -> Iterator[Finding]:
     """Logs that lacked records in an earlier snapshot, where what was collected since begins behind the place."""
     tiers = tiers_of(context)
-    for hole in tiers.holes_before:
+    for hole in tiers.earlier.holes:
         name = hole.server
         lacked = f"{counted(hole.count, 'record')} " if hole.count else "what stands "
         mend = _if_it_stays(tiers, name, tiers.logs.reference(name))
@@ -390,6 +391,7 @@ def ahead_of_source(context: DetectorContext) -> Iterator[Finding]:
             origin=source,
             items=(lsn_text(last),),
             evidence=(evidence_of(tiers, name), *(evidence_of(tiers, one) for one in heads)),
+            assumes=(ASKED_IN_ORDER,) if before else (),
             fix=(
                 step(
                     f"find out which of the two is right: look whether {some(heads)} was put back, and what {name} pulls from",
@@ -458,6 +460,7 @@ def _of_two_histories(tiers: Tiers, source: str, name: str, root: str, since: bo
             evidence_of(tiers, name) | {"generation": generation},
             evidence_of(tiers, root) | {"generation": newer},
         ),
+        assumes=(ASKED_IN_ORDER,) if since else (),
         fix=(
             step(
                 f"ask both once more; if it is still so, copy {name} anew within its cluster, from {root}, once its own log "
@@ -500,6 +503,7 @@ def newer_generation(context: DetectorContext) -> Iterator[Finding]:
             + ("" if since else ", unless the source has cut its end off since it was asked"),
             server=name,
             origin=source,
+            assumes=(ASKED_IN_ORDER,) if since else (),
             items=(place_text(mine) or "",),
             evidence=(
                 evidence_of(tiers, name) | {"generation": generation},

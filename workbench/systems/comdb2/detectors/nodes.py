@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.diagnosis.tier_earlier import taken_later
+from workbench.diagnosis.tier_holders import WaitedFor, waited_for
 from workbench.diagnosis.tier_rows import lacking_its_file, senders
 from workbench.model import Finding, first_few, step
 from workbench.rules.tier_conditions import (
@@ -88,11 +89,15 @@ def gone(context: DetectorContext) -> Iterator[Finding]:
                 items=(place_text(last) or "",) if last else (),
                 evidence=(evidence_of(tiers, name),),
                 assumes=by_default(tiers, name) if _counts_as_child(tiers, name) else (),
-                fix=tuple(_gone_steps(name, host, database, name in tiers.roots(source))),
+                fix=tuple(
+                    _gone_steps(name, host, database, name in tiers.roots(source), context.once(waited_for).get(name))
+                ),
             )
 
 
-def _gone_steps(name: str, host: str, database: str, of_source: bool) -> Iterator[dict[str, str | None]]:
+def _gone_steps(
+    name: str, host: str, database: str, of_source: bool, waiting: WaitedFor | None
+) -> Iterator[dict[str, str | None]]:
     yield step(
         f"look at the process on {host}: is it there, does it answer, what does its log say last?",
         "the registry keeps the row of a node that is gone for ever, and the tables cannot tell a frozen one from a dead one",
@@ -101,7 +106,10 @@ def _gone_steps(name: str, host: str, database: str, of_source: bool) -> Iterato
         yield step(
             f"if it is gone for good: {RESET.format(database, host)} in the registry's database",
             "its row is no candidate then, and its place under its source is free",
-            "a node that only was frozen registers anew when it goes on; what it needs may be gone by then",
+            "a node that only was frozen registers anew when it goes on; what it needs may be gone by then"
+            if waiting is None
+            else f"{some(waiting.nodes)} wait{'s' * (len(waiting.nodes) == 1)} for log file {waiting.file}, which no node that "
+            "answers has and goes on from: first do what LOG_GAP says",
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.diagnosis.tier_generations import older_source
+from workbench.diagnosis.tier_holders import waited_for
 from workbench.diagnosis.tier_sources import what_would_tell
 from workbench.model import counted
 from workbench.repair.plan_types import Need, ProposedRepair, View
@@ -14,6 +15,7 @@ from workbench.rules.repair_model import achieved
 from workbench.rules.tier_repair_model import GONE, TierModel
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
+from workbench.systems.comdb2.detectors.shown import some
 
 if TYPE_CHECKING:
     from workbench.diagnosis.tier_diagnosis import Tiers
@@ -30,6 +32,9 @@ HUNG, INACTIVE, FULL, GAP, REBUILT = (
 CYCLE, ORPHAN, REVERSE = "TOPOLOGY_CYCLE", "TOPOLOGY_ORPHAN", "REVERSE_LINK_MISSING"
 LIMIT, HELD = "PENDING_LIMIT", "LOG_HELD"
 PARTED, MISSED = "LOG_DIVERGED", "MISSED_CHANGE"
+
+RESET_NODE = "reset-node"
+"""The way that takes a silent node out of the tree."""
 
 _APART = {"cycle": CYCLE, "orphan": ORPHAN}
 """Condition of a node -> what is to be mended."""
@@ -112,6 +117,14 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
         return replace(draft, refused=why)
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
+    if draft.way == RESET_NODE and (waiting := view.context.once(waited_for).get(need.server or "")):
+        need_it = "needs" if len(waiting.nodes) == 1 else "need"
+        draft = replace(
+            draft,
+            unasked=f"{need.server} has log file {waiting.file}, which {some(waiting.nodes)} {need_it} and no node that answers "
+            f"has and goes on from: first start it, collect again, and plan anew; if it is gone for good, plan with "
+            f"--for {need.server} --way {RESET_NODE}",
+        )
     moves = {step.repair for step in draft.steps} & _MOVES
     if moves and (standing := tiers.standstills.get(need.server or "")):
         draft = replace(draft, unasked=f"{need.server}: {standing.says}; first look at its log why")

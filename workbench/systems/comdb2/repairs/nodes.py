@@ -348,12 +348,12 @@ def _standing(view: View, name: str) -> str:
 
 
 def _silent_holders(view: View, name: str) -> tuple[list[str], list[str]]:
-    """The nodes that do not answer and may bring the log file that one needs: those that this plan leaves in the tree, and
-    those that it takes out as gone for good.
+    """The nodes that do not answer and may bring the log file that one needs: those that are in the tree, and those that a step
+    of this plan takes out as gone for good, which a person has to ask for.
     """
     model = tiers_of(view)
     silent = model.silent_holders(name)
-    out = [node for node in silent if model.condition.get(node) in GONE and not of_source(view, node)]
+    out = [node for node in silent if model.condition.get(node) in GONE and model.is_out(node)]
     return [node for node in silent if node not in out], out
 
 

@@ -12,6 +12,7 @@ from workbench.systems.comdb2.repairs.needs import (
     HUNG,
     INACTIVE,
     LIMIT,
+    RESET_NODE,
     REVERSE,
     fanout_below,
     of_source,
@@ -29,7 +30,7 @@ class ResetNode:
             return  # a node of the source that is inactive is no candidate any more, and it is whose log all others have
         says = f"take {need.server} out of the tree"
         names = (need.server, *tiers_of(view).parents(need.server))
-        yield safe(ProposedRepair("reset-node", says, (reset_step(view, need.server, _FOR_GOOD),)), *names)
+        yield safe(ProposedRepair(RESET_NODE, says, (reset_step(view, need.server, _FOR_GOOD),)), *names)
 
 
 _FOR_GOOD = "is gone for good: look at the machine, no table tells it from a frozen one"

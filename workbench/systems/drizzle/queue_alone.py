@@ -1,0 +1,131 @@
+"""What the queue of a replica shows to be lacking by itself, where no collected log of its master reaches.
+
+The end of a transaction without a message before it, and numbers of commits between what was applied and what is there:
+
+    applied up to 2, queue 103/1  103/3 end                    103 will be applied in part
+    applied up to 2, queue commits 4 and 5                     3 will not come, if it was a transaction
+    applied up to 3, log ends with 4, queue commits 4 and 6    5, the same; what is in the log is held against it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from workbench.diagnosis.stream_appliers import APPLIER, Applied, lacking_said
+from workbench.diagnosis.stream_diagnosis import Streams
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import DetectorContext
+
+_NAMED = 3
+Stretch = tuple[int, int]
+"""The first and the last of some numbers without a hole."""
+
+
+def lacking_by_itself(context: DetectorContext) -> Iterator[Finding]:
+    """What replicas lack in their queues where no log of their master was collected, or behind the end of that log."""
+    streams, show = context.verdicts.streams, context.topology.system.show
+    assert streams is not None
+    for applied in streams.applied:
+        if applied.commit is None or applied.queued is None or not applied.whole:
+            continue  # what was applied, or a row that could not be read, may be what seems to lack
+        if parts := _parts(streams, applied):
+            yield _in_part(applied, parts, show)
+        if stretches := _numbers(streams, applied):
+            yield _without_numbers(applied, stretches)
+
+
+def _parts(streams: Streams, applied: Applied) -> list[tuple[int, str]]:
+    """Commit and position of what has its end in the queue and lacks messages before it, as far as no log has it."""
+    ended = sorted((piece.commit, at) for at, piece in applied.in_part.items() if piece.commit is not None)
+    logged = _end_of_log(streams, applied)
+    return [(commit, at) for commit, at in ended if logged is None or commit > logged]
+
+
+def _numbers(streams: Streams, applied: Applied) -> list[Stretch]:
+    """The numbers of commits that are not there, although a later one is, behind all that was applied and any log has."""
+    if any(piece.commit is None for piece in applied.in_part.values()):
+        return []  # what has no end in the queue may have such a number
+    there = {*(applied.queued or ()), *(piece.commit for piece in applied.in_part.values() if piece.commit is not None)}
+    return [*_holes(max(applied.commit or 0, _end_of_log(streams, applied) or 0), sorted(there))]
+
+
+def _holes(after: int, commits: Sequence[int]) -> Iterator[Stretch]:
+    """
+    >>> list(_holes(2, [1, 4, 7, 8]))
+    [(3, 3), (5, 6)]
+    """
+    for commit in commits:
+        if commit > after + 1:
+            yield after + 1, commit - 1
+        after = max(after, commit)
+
+
+def _end_of_log(streams: Streams, applied: Applied) -> int | None:
+    """The last commit of the log of its master; None: it was not collected, or nothing tells which log that is."""
+    return streams.logs[applied.source].last_commit if applied.source else None
+
+
+def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[[str], str]) -> Finding:
+    positions, server = [at for _, at in parts], applied.server
+    named = ", ".join(f"{show(at)} without {lacking_said(applied.in_part[at])}" for at in positions[:_NAMED])
+    more = f" and {len(parts) - _NAMED:,} more" if len(parts) > _NAMED else ""
+    cut = [show(at) for at in positions if applied.in_part[at].begins]
+    passed = [show(at) for at in positions if not applied.in_part[at].begins]
+    does = [f"a part of {listed(cut, 'and', _NAMED)}"] if cut else []
+    does += [f"nothing of {listed(passed, 'and', _NAMED)}"] if passed else []
+    return Finding(
+        "TXN_INCOMPLETE",
+        "error",
+        f"{server}: its queue holds {counted(len(parts), 'transaction')} of {_master(applied)} in part ({named}{more}), and no "
+        f"collected log has {'it' if len(parts) == 1 else 'them'}: its applier reads message after message until one is not "
+        f"there, and would apply {' and '.join(does)}",
+        server=server,
+        items=tuple(map(show, positions[:ITEMS_SHOWN])),
+        evidence=first_few(
+            {"commit": commit, "position": show(at), "missing": applied.in_part[at].missing} for commit, at in parts
+        ),
+        fix=(
+            step(
+                f"{_stop_first(applied, 'it' if len(parts) == 1 else 'them')}put the messages that are not there into its queue, "
+                f"from SYS_REPLICATION_LOG of {_master(applied)}",
+                "a part of a transaction must not be applied, and a slave does not ask for what it has seen",
+                f"if it applied a part already, provision {server} from its master" if cut else None,
+            ),
+        ),
+    )
+
+
+def _without_numbers(applied: Applied, stretches: Sequence[Stretch]) -> Finding:
+    count, (first, last) = sum(high - low + 1 for low, high in stretches), stretches[0]
+    numbers = f"commit {first:,}" if first == last else f"commits {first:,} to {last:,}"
+    numbers += f" and {count - (last - first + 1):,} more" if len(stretches) > 1 else ""
+    them = "it" if count == 1 else "them"
+    was = "it was a transaction, it" if count == 1 else "these were transactions, they"
+    return Finding(
+        "QUEUE_GAP",
+        "warning",
+        f"{applied.server} applied {_master(applied)} up to commit {applied.commit:,}, and its queue goes on without {numbers}: "
+        f"no collected log has {them}, and if {was} will not come",
+        server=applied.server,
+        evidence=first_few({"first": low, "last": high} for low, high in stretches),
+        fix=(
+            step(
+                f"look for {numbers} in SYS_REPLICATION_LOG of {_master(applied)}; "
+                f"{_stop_first(applied, 'what follows')}put what is there into its queue",
+                "a slave asks for commits above the highest that it has seen, and its applier goes on behind what it lacks",
+                "a number without a transaction is possible: one that was taken back after it had its number",
+            ),
+        ),
+    )
+
+
+def _master(applied: Applied) -> str:
+    return applied.source or f"master {applied.master}"
+
+
+def _stop_first(applied: Applied, them: str) -> str:
+    """How a step begins that changes what an applier comes to; of one that stands still there is nothing to stop."""
+    return "" if APPLIER in applied.stopped else f"stop {applied.server} before its applier comes to {them}, and "
