@@ -351,7 +351,12 @@ def check_floors(oracle: Oracle, found: Mapping[str, Any]) -> None:
 
 # --- plans
 
-REFRESHES = re.compile(r"(?:refresh (?P<server>\w) from|let (?P<itself>\w) refresh itself from) (?P<source>\w)\b")
+
+def refreshes(says: str) -> list[Pair]:
+    """(server, source) of each refresh that a way says it does, in their order."""
+    if found := re.match(r"let (\w) refresh itself from (\w)\b", says):
+        return [(found[1], found[2])]
+    return re.findall(r"\b(\w) from (\w)\b", says) if says.startswith("refresh ") else []
 
 
 def held_by_any(world: World) -> set[Change]:
@@ -396,14 +401,14 @@ def _check_plan_from(oracle: Oracle, world: World, found: Mapping[str, Any], mad
     }
     for need, ways in courses.items():
         for course in [*(one for one in ways if not one.chosen), *(one for one in ways if one.chosen)]:
-            refresh = REFRESHES.search(course.says)
-            if refresh is None:
+            told = refreshes(course.says)
+            if not told:
                 if course.chosen:
                     return  # written again, or forgotten
                 continue
             after = deepcopy(world)
-            server = refresh["server"] or refresh["itself"]
-            after.refresh(after.tick(), after.servers[refresh["source"]], after.servers[server])
+            for server, source in told:
+                after.refresh(after.tick(), after.servers[source], after.servers[server])
             after.settle()
             lost = thrown_away(world, after)
             moot = sum(deleted(oracle, one.entry) for one in held_by_any(world) if one.attribute)
@@ -421,6 +426,28 @@ def _check_plan_from(oracle: Oracle, world: World, found: Mapping[str, Any], mad
             left = {one for one in left if not _doubted(oracle, found, row["server"], one)}
             if row["missing"] + row["pending"] != len(left):
                 oracle.no("afterwards", row, len(left), left)
+
+
+def check_domains(oracle: Oracle, case: Case, found: Mapping[str, Any], made: Plan) -> None:
+    """Which of two domains ends a person says: no plan does by itself, and each of the ways comes true once it is named."""
+    asked = set()
+    for course in made.courses:
+        told = refreshes(course.says)
+        ends = {oracle.nodes[server].domain for server, source in told} - {oracle.nodes[x].domain for _, x in told[:1]}
+        people = [node for node in oracle.nodes.values() if node.domain in ends and node.entries]
+        if people and course.chosen:
+            oracle.no("a domain ends that nobody named", course.need, course.way)
+        if people and not course.unasked and not course.refused:
+            oracle.no("a domain may end without a word", course.need, course.way)
+        if people and course.unasked and not course.way.startswith("automatic"):
+            asked.add(course.way)
+    if any(step.assumes == ("data_named_by_person",) for step in made.steps):
+        oracle.no("taken for named, and nobody named it", made.steps)
+    for way in sorted(asked):
+        named = plan(case, ways=[way])
+        if not any(course.chosen and course.way == way for course in named.courses):
+            oracle.no("named, and not planned", way)
+        check_plan(oracle, found, named)
 
 
 def _restored(oracle: Oracle, found: Mapping[str, Any], course: EvaluatedRepair, before: World, after: World) -> None:
@@ -462,6 +489,7 @@ def contradictions(seed: int, folder: Path) -> list[str]:
     made = plan(case)
     check_refusals(oracle, found, made)
     check_plan(oracle, found, made)
+    check_domains(oracle, case, found, made)
     return oracle.wrong
 
 

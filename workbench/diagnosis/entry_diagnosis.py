@@ -33,6 +33,7 @@ from workbench.engine.states import (
     unlike,
 )
 from workbench.intake.inputs import Input
+from workbench.intake.links import listing
 from workbench.model import Problem
 from workbench.rules.entries import MAY_TURN_DOWN, NO_ENTRIES, OTHER_VERSION, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, SAYS, UNKNOWN, Verdict
@@ -70,6 +71,7 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
     chosen = rules or next(iter(pulling.answers))
     claiming = [one for one in shown.replicas if one.claims]
     peers = {(one.server, one.suffix): peer_of(case, shown, one) for one in claiming}
+    alone = _without_partner(case, shown)
     rows = []
     for supplier, consumer, link in shown.pairs():
         ends = peers[supplier.server, supplier.suffix], peers[consumer.server, consumer.suffix]
@@ -79,7 +81,9 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         about["would_contact"] = link.enabled is not False if link else None
         ends_here = supplier.server, supplier.suffix, consumer.server
         about["leads_elsewhere"] = link is None and (
-            shown.leads_elsewhere(*ends_here) or shown.asks_elsewhere(*ends_here)
+            shown.leads_elsewhere(*ends_here)
+            or shown.asks_elsewhere(*ends_here)
+            or bool(alone & {supplier.server, consumer.server})
         )
         row = about | {"rules": chosen, **_told(shown, answers.pop(chosen)), "others": {}}
         # Words differ from rule set to rule set; what is sent is what counts.
@@ -93,6 +97,12 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         rows.append(row)
     _count(case, shown, rows)
     return rows
+
+
+def _without_partner(case: Case, shown: Topology) -> set[str]:
+    """The servers of which a file lists all links, and none is there: they ask nobody, and nobody may ask them."""
+    listed = {server for (snapshot, _), server in listing(case.inputs).items() if snapshot == shown.snapshot}
+    return listed - {name for link in shown.links for name in (link.supplier, link.consumer)}
 
 
 def is_shared(shown: Topology, replica: Replica) -> bool:
@@ -109,8 +119,12 @@ def version_of(case: Case, shown: Topology, replica: Replica) -> str | None:
 
 def now_at(case: Case, shown: Topology, replica: Replica) -> int:
     """What time it was at a server when its files were written; if they do not say, that of the last change it claims."""
-    told = clock_of(case, shown, replica)
-    return max((last for _, last in ranges_of(shown, replica).values()), default=0) if told is None else told
+    told, ranges = clock_of(case, shown, replica), ranges_of(shown, replica)
+    if told is None:
+        return max((last for _, last in ranges.values()), default=0)
+    return max(
+        told, ranges.get(replica.origin or "", (0, 0))[1]
+    )  # it goes on behind its own last change, whatever its clock
 
 
 def clock_of(case: Case, shown: Topology, replica: Replica) -> int | None:
