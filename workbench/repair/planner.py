@@ -501,8 +501,8 @@ class _Planned:
             if result is not None:  # what nothing shows to be lacking makes no way the better one
                 holes = holes_filled(view.model, after, self.counted) if after is not None else 0
                 course = replace(course, restored=view.model.changes(result.restored - self.unjudged) + holes)
-            if after is not None and course.proven and (why := self._leaves(view, need, after)):
-                course = replace(course, proven=False, refused=why)
+            if after is not None and (course.proven or course.unasked) and (why := self._leaves(view, need, after)):
+                course = replace(course, proven=False, refused=why, unasked="")
             if result is not None and after is not None:
                 gone = after.thrown_away(view.model) - after.saved
                 thrown = {lack for lack in result.lost if lack.lot in gone}
