@@ -43,7 +43,9 @@ def _is_told(context: DetectorContext, server: str, suffix: str | None, reset: R
     return reset.kind == TOTAL or reset.ended in evidence.moments(server, context.topology.proving.reset_codes)
 
 
-def wrote_again(context: DetectorContext, server: str, suffix: str | None, origin: str, lost: Collection[str]) -> bool:
+def wrote_again(
+    context: DetectorContext, server: str, suffix: str | None, origin: str, lost: Collection[str] = ()
+) -> bool:
     """False for a server whose newest own change is older than the backup or the file that its data came from, or is one that
     it lost: it has made none behind that.
     """
