@@ -38,6 +38,7 @@ def test_nothing_is_on_the_way_where_no_file_names_a_link(partners: dict[str, st
     assert "on the way" not in headline(found) and "no link in the collected files leads to a" in headline(found)
     (waits,) = about(found, "PENDING_CHANGES")
     assert "would send" not in waits["summary"].replace("nobody would send", "")
+    assert waits["fix"][0]["repair"] == "let a pull from b, if they are to replicate: tell both ends of the link"
     made = plan(Case.open(tmp_path / "case"))
     assert made.unmended and not any("over links that run" in one for one in made.open)
 
