@@ -88,7 +88,34 @@ class Oracle:
         node = self.nodes[name]
         doubted = node.uuid if self.shared(name) else None
         found = self.lacks(name).items()
-        return {change: at for change, at in found if not covered(node, change) and change.cid[1] != doubted}
+        return {
+            change: at
+            for change, at in found
+            if (not covered(node, change) or self.never_had(name, change, at)) and change.cid[1] != doubted
+        }
+
+    def never_had(self, name: str, one: Change, at: Any) -> bool:
+        """True if it shows the entry as it was before, of an origin that others still claim and nobody owes to anybody."""
+        node, of = self.nodes[name], one.cid[1]
+        mine = node.entries.get(one.entry)
+        return (
+            one.attribute is not None
+            and of not in node.ranges
+            and isinstance(mine, Live)
+            and mine.at == at
+            and any(of in other.ranges for other in self.alike(name))
+            and not any(
+                self.owes(by, to, of) for by in self.nodes.values() for to in self.nodes.values() if by is not to
+            )
+        )
+
+    @staticmethod
+    def owes(by: Node, to: Node, of: str) -> bool:
+        """True if a session of one server with another one is about changes of the origin."""
+        if of not in by.ranges or answer(by, to) not in ("Supplied", "Split"):
+            return False
+        last, seen = by.ranges[of][1], to.ranges.get(of)
+        return last >= by.cut and (seen is None or seen[1] < last)
 
     def comes(self, name: str, one: Change, at: Any) -> list[bool]:
         """Of each future: has the change arrived, or something that wins over it?"""
@@ -201,7 +228,9 @@ def check_missing(oracle: Oracle, found: Mapping[str, Any]) -> None:
                 shown = {(x.entry, x.attribute, oracle.names.text(x.cid)) for x in oracle.nodes[holder].shown()}
                 if _named(oracle, row) not in shown:
                     oracle.no("held by one that does not have it", holder, row)
-        for one in oracle.lacks(name):
+        for one, at in oracle.lacks(name).items():
+            if oracle.never_had(name, one, at):
+                continue  # it waits for that
             text = oracle.names.text(one.cid)
             whole = (name, one.entry, one.attribute, text)
             if covered(oracle.nodes[name], one) and whole not in told and not _doubted(oracle, found, name, one):

@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kanidm_samples import DAY, Entry, backup, origin
+from kanidm_samples import DAY, Entry, backup, origin, text_of
 from test_kanidm_diagnosis import BASE, RUV, of, pair
 from test_kanidm_links import collected, config
 
 from workbench import Case
 from workbench.diagnosis.diagnosis_text import headline
+from workbench.diagnosis.entry_diagnosis import verdicts_by_entry
 from workbench.diagnosis.pair_matrix_text import told
 from workbench.diagnosis.retention_horizon_text import left_behind
 from workbench.repair.planner import plan
 from workbench.systems import system_named
+from workbench.topology.topology import topology
 
 AHEAD = {
     "a": backup("a", 200, RUV, BASE),
@@ -96,3 +98,23 @@ def test_a_server_that_was_not_heard_of_may_have_an_older_file(heard: int, assum
     assert (one["server"], one["assumes"]) == ("c", assumes)
     steps = plan(Case.open(tmp_path / "case")).steps
     assert [list(step.assumes) for step in steps if step.repair != "back_up"] == [assumes]
+
+
+def test_a_forgotten_change_that_entries_show_was_never_there_is_no_open_question(tmp_path: Path) -> None:
+    """D was off for nine days. A has forgotten D's origin, and shows the entry as it was before what D changed of it."""
+    now, cut = 20 * DAY, 13 * DAY
+    kept = [(cut + 3600, "a"), (now, "a")]
+    made = {**BASE, 1: Entry((0, "a"), {"mail": (cut - 2 * DAY, "d")}), 50: Entry((cut - 2 * DAY, "d"))}
+    ruv = [(cut - 5 * DAY, "a"), (cut - 5 * DAY, "d"), (cut - 2 * DAY, "d")]
+    backups = {"a": backup("a", now, kept, BASE), "d": backup("d", cut - 2 * DAY, ruv, made)}
+    folder = collected(
+        tmp_path / "in", {"a": config("a", d="mutual-pull"), "d": config("d", a="mutual-pull")}, **backups
+    )
+    found = of(folder, case=tmp_path / "case")
+    (row,) = (one for one in found["pending"] if one["server"] == "a")
+    assert (row["origin"], row["count"], row["suppliers"], row["through"]) == (origin("d"), 1, [], [])
+    (open_,) = (one for one in found["unknown"] if one["server"] == "a")
+    assert open_["count"] == 1, "an entry that is not there may have been deleted and forgotten"
+    case = Case.open(tmp_path / "case")
+    told_of = {one.server: one.verdict for one in verdicts_by_entry(case, topology(case), text_of(cut - 2 * DAY, "d"))}
+    assert told_of["a"] == "unknown", "of one of the two entries nobody can tell"

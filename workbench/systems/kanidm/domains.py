@@ -10,7 +10,6 @@ from collections.abc import Collection
 import pyarrow.compute as pc
 
 from workbench.diagnosis.entry_diagnosis import states_of
-from workbench.engine.selective_read import rows_where
 from workbench.repair.plan_types import View
 from workbench.rules.repair_model import Model
 
@@ -57,9 +56,10 @@ def _made_by_people(view: View, server: str) -> bool | None:
     shows = states_of(view.context.case, view.context.topology, replica) if replica else None
     if shows is None or not shows.whole:
         return None
-    parts = view.context.case.parts("states", shows)
-    entries = pc.unique(rows_where(parts, ["entry"], pc.field("entry").is_valid())["entry"])
-    return any(not str(entry).startswith(_BUILT_IN) for entry in entries.to_pylist())
+    rows = view.context.rows("states", ["entry"], server=server, snapshot=shows.snapshot)
+    return any(
+        not str(entry).startswith(_BUILT_IN) for batch in rows for entry in pc.unique(batch["entry"]).to_pylist()
+    )
 
 
 ONLY_A_PERSON = "only a person can tell which domain has the right data"
