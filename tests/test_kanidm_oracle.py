@@ -451,9 +451,11 @@ def _check_plan_from(oracle: Oracle, world: World, found: Mapping[str, Any], mad
                 world = after
     if made.steps:
         for row in made.after:
-            left = oracle.lacks(row["server"], world)
-            left = {one for one in left if not _doubted(oracle, found, row["server"], one)}
-            if row["missing"] + row["pending"] != len(left):
+            lacks = oracle.lacks(row["server"], world)
+            left = {one for one in lacks if not _doubted(oracle, found, row["server"], one)}
+            # What it never had may lie between changes of which nobody can tell.
+            never = {one for one, at in lacks.items() if oracle.never_had(row["server"], one, at)} - left
+            if not len(left) <= row["missing"] + row["pending"] <= len(left | never):
                 oracle.no("afterwards", row, len(left), left)
 
 
