@@ -88,7 +88,34 @@ class Oracle:
         node = self.nodes[name]
         doubted = node.uuid if self.shared(name) else None
         found = self.lacks(name).items()
-        return {change: at for change, at in found if not covered(node, change) and change.cid[1] != doubted}
+        return {
+            change: at
+            for change, at in found
+            if (not covered(node, change) or self.never_had(name, change, at)) and change.cid[1] != doubted
+        }
+
+    def never_had(self, name: str, one: Change, at: Any) -> bool:
+        """True if it shows the entry as it was before, of an origin that others still claim and nobody owes to anybody."""
+        node, of = self.nodes[name], one.cid[1]
+        mine = node.entries.get(one.entry)
+        return (
+            one.attribute is not None
+            and of not in node.ranges
+            and isinstance(mine, Live)
+            and mine.at == at
+            and any(of in other.ranges for other in self.alike(name))
+            and not any(
+                self.owes(by, to, of) for by in self.nodes.values() for to in self.nodes.values() if by is not to
+            )
+        )
+
+    @staticmethod
+    def owes(by: Node, to: Node, of: str) -> bool:
+        """True if a session of one server with another one is about changes of the origin."""
+        if of not in by.ranges or answer(by, to) not in ("Supplied", "Split"):
+            return False
+        last, seen = by.ranges[of][1], to.ranges.get(of)
+        return last >= by.cut and (seen is None or seen[1] < last)
 
     def comes(self, name: str, one: Change, at: Any) -> list[bool]:
         """Of each future: has the change arrived, or something that wins over it?"""
@@ -201,7 +228,9 @@ def check_missing(oracle: Oracle, found: Mapping[str, Any]) -> None:
                 shown = {(x.entry, x.attribute, oracle.names.text(x.cid)) for x in oracle.nodes[holder].shown()}
                 if _named(oracle, row) not in shown:
                     oracle.no("held by one that does not have it", holder, row)
-        for one in oracle.lacks(name):
+        for one, at in oracle.lacks(name).items():
+            if oracle.never_had(name, one, at):
+                continue  # it waits for that
             text = oracle.names.text(one.cid)
             whole = (name, one.entry, one.attribute, text)
             if covered(oracle.nodes[name], one) and whole not in told and not _doubted(oracle, found, name, one):
@@ -351,7 +380,12 @@ def check_floors(oracle: Oracle, found: Mapping[str, Any]) -> None:
 
 # --- plans
 
-REFRESHES = re.compile(r"(?:refresh (?P<server>\w) from|let (?P<itself>\w) refresh itself from) (?P<source>\w)\b")
+
+def refreshes(says: str) -> list[Pair]:
+    """(server, source) of each refresh that a way says it does, in their order."""
+    if found := re.match(r"let (\w) refresh itself from (\w)\b", says):
+        return [(found[1], found[2])]
+    return re.findall(r"\b(\w) from (\w)\b", says) if says.startswith("refresh ") else []
 
 
 def held_by_any(world: World) -> set[Change]:
@@ -396,14 +430,14 @@ def _check_plan_from(oracle: Oracle, world: World, found: Mapping[str, Any], mad
     }
     for need, ways in courses.items():
         for course in [*(one for one in ways if not one.chosen), *(one for one in ways if one.chosen)]:
-            refresh = REFRESHES.search(course.says)
-            if refresh is None:
+            told = refreshes(course.says)
+            if not told:
                 if course.chosen:
                     return  # written again, or forgotten
                 continue
             after = deepcopy(world)
-            server = refresh["server"] or refresh["itself"]
-            after.refresh(after.tick(), after.servers[refresh["source"]], after.servers[server])
+            for server, source in told:
+                after.refresh(after.tick(), after.servers[source], after.servers[server])
             after.settle()
             lost = thrown_away(world, after)
             moot = sum(deleted(oracle, one.entry) for one in held_by_any(world) if one.attribute)
@@ -417,10 +451,34 @@ def _check_plan_from(oracle: Oracle, world: World, found: Mapping[str, Any], mad
                 world = after
     if made.steps:
         for row in made.after:
-            left = oracle.lacks(row["server"], world)
-            left = {one for one in left if not _doubted(oracle, found, row["server"], one)}
-            if row["missing"] + row["pending"] != len(left):
+            lacks = oracle.lacks(row["server"], world)
+            left = {one for one in lacks if not _doubted(oracle, found, row["server"], one)}
+            # What it never had may lie between changes of which nobody can tell.
+            never = {one for one, at in lacks.items() if oracle.never_had(row["server"], one, at)} - left
+            if not len(left) <= row["missing"] + row["pending"] <= len(left | never):
                 oracle.no("afterwards", row, len(left), left)
+
+
+def check_domains(oracle: Oracle, case: Case, found: Mapping[str, Any], made: Plan) -> None:
+    """Which of two domains ends a person says: no plan does by itself, and each of the ways comes true once it is named."""
+    asked = set()
+    for course in made.courses:
+        told = refreshes(course.says)
+        ends = {oracle.nodes[server].domain for server, source in told} - {oracle.nodes[x].domain for _, x in told[:1]}
+        people = [node for node in oracle.nodes.values() if node.domain in ends and node.entries]
+        if people and course.chosen:
+            oracle.no("a domain ends that nobody named", course.need, course.way)
+        if people and not course.unasked and not course.refused:
+            oracle.no("a domain may end without a word", course.need, course.way)
+        if people and course.unasked and not course.way.startswith("automatic"):
+            asked.add(course.way)
+    if any(step.assumes == ("data_named_by_person",) for step in made.steps):
+        oracle.no("taken for named, and nobody named it", made.steps)
+    for way in sorted(asked):
+        named = plan(case, ways=[way])
+        if not any(course.chosen and course.way == way for course in named.courses):
+            oracle.no("named, and not planned", way)
+        check_plan(oracle, found, named)
 
 
 def _restored(oracle: Oracle, found: Mapping[str, Any], course: EvaluatedRepair, before: World, after: World) -> None:
@@ -462,6 +520,7 @@ def contradictions(seed: int, folder: Path) -> list[str]:
     made = plan(case)
     check_refusals(oracle, found, made)
     check_plan(oracle, found, made)
+    check_domains(oracle, case, found, made)
     return oracle.wrong
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kanidm_samples import DAY, Cid, Entry, backup, collected, origin
+from kanidm_samples import DAY, DOMAIN, Cid, Entry, backup, collected, origin
 from planted import Fault, check_noticed, name_of
 from test_kanidm_diagnosis import SAMPLES
 
@@ -21,7 +21,8 @@ from workbench import Case
 from workbench.cli import main
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.repair.bundles import write_bundle
-from workbench.repair.plan_types import Plan
+from workbench.repair.plan_text import plan_text
+from workbench.repair.plan_types import Plan, as_json, to_accept
 from workbench.repair.planner import models_of, plan
 from workbench.rules.pull_model import PullModel
 from workbench.rules.repair_model import ChangeGroup, Link, Server
@@ -254,33 +255,72 @@ def test_of_two_that_are_apart_both_ways_are_compared(tmp_path: Path) -> None:
     assert need == "NO_OVERLAP A" and way == "refresh-from-A", "so that nothing is thrown away"
 
 
-def test_a_server_of_another_domain_is_taken_into_that_of_the_others(tmp_path: Path) -> None:
-    other = "11111111-2222-4333-8444-555555555555"
-    backups = [
-        *(backup(name, 200, [one for one in RUV if one[1] != "c"], BASE) for name in "ab"),
-        backup("c", 200, [(50, "c")], {}, domain=other),
-    ]
-    found = plan(case_of(tmp_path, *backups))
+OTHER = "11111111-2222-4333-8444-555555555555"
+"""Another domain."""
+
+
+def test_a_new_server_of_another_domain_is_taken_into_that_of_the_others(tmp_path: Path) -> None:
+    """C has no entry that people made, as a server that was just set up: its domain ends, but nobody is certain of that."""
+    built_in = {0: Entry((50, "c"))}  # the id of the administrator, who is there on every server
+    others = [backup(name, 200, [one for one in RUV if one[1] != "c"], BASE) for name in "ab"]
+    new = backup("c", 200, [(50, "c")], built_in, domain=OTHER)
+    found = plan(case_of(tmp_path / "new", *others, new))
     assert chosen(found) == [("UNRELATED_DATA C", "refresh-from-A")]
     assert "member of the domain of A" in found.steps[-1].says
+    assert found.steps[-1].assumes == ("new_domain_ends",)
     assert "automatic-refresh-from-A" in {one.way for one in found.courses}
+    used = backup("c", 200, [(50, "c")], {**built_in, 9: Entry(gone=(50, "c"))}, domain=OTHER)
+    assert plan(case_of(tmp_path / "used", *others, used)).steps == (), "somebody made an entry, and deleted it"
 
 
-def test_of_two_domains_the_one_with_less_data_goes_and_what_it_throws_away_is_counted(tmp_path: Path) -> None:
-    other = "11111111-2222-4333-8444-555555555555"
-    first = backup("a", 200, [(100, "a")], {9: Entry((100, "a"))}, domain=other)
-    whole = backup("b", 200, [(0, "b"), (100, "b")], {number: Entry((0, "b")) for number in range(9)})
-    found = plan(case_of(tmp_path, first, whole))
+def test_which_of_two_domains_ends_only_a_person_says(tmp_path: Path) -> None:
+    first = backup("a", 200, [(100, "a")], {9: Entry((100, "a"))}, domain=OTHER)
+    whole = backup("b", 200, [(0, "b"), (100, "b")], {number: Entry((0, "b")) for number in range(1, 10)})
+    case = case_of(tmp_path, first, whole)
+    found = plan(case)
     assert [one["pending"] for one in found.before] == [0, 0], "what another domain holds is not waited for"
     lost = {one.way: (one.lost, one.saved, one.chosen) for one in found.courses if "refresh" in one.way}
     assert lost == {
         "refresh-from-A": (9, 9, False),
-        "refresh-from-B": (1, 1, True),
+        "refresh-from-B": (1, 1, False),
         "automatic-refresh-from-B": (1, 1, False),
     }
-    assert "it has 1 changes that no other server has" in found.steps[0].says
-    (course,) = (one for one in found.courses if one.chosen)
-    assert course.why == "it loses 1 (1 saved to a file), and is the gentlest way that was proven"
+    assert found.steps == () and found.unmended == 1
+    (said,) = found.open
+    assert said == (
+        "UNRELATED_DATA A: only a person can tell which domain has the right data: find out whose data may go, then plan with "
+        "--way refresh-from-B or --way refresh-from-A"
+    )
+    text = plan_text(found)
+    assert "if you ask for it, it restores 0; loses 9, of which 9 are saved to a file first" in text
+    for source, filled, count in (("A", "B", 9), ("B", "A", 1)):
+        named = plan(case, ways=[f"refresh-from-{source}"])
+        assert chosen(named) == [("UNRELATED_DATA A", f"refresh-from-{source}")]
+        assert effects(named) == [("save", None, None), ("initialise", source, filled)]
+        assert f"it has {count} changes that no other server has" in named.steps[0].says
+        assert [step.assumes for step in named.steps] == [(), ("data_named_by_person",)]
+        assert not to_accept(named.steps), "who named it need not accept it once more"
+        assert not any(step["certain"] for step in as_json(named)["steps"] if step["assumes"])
+
+
+def test_all_servers_of_a_domain_join_the_other_one(tmp_path: Path) -> None:
+    """A and B, and C and D: what A and B hold both is lost by neither of them alone, and goes with the two."""
+    sides = (("ab", DOMAIN, {3: Entry((0, "a")), 4: Entry((0, "a"))}), ("cd", OTHER, {5: Entry((0, "c"))}))
+    backups = [
+        backup(name, 200, [(0, one) for one in names], entries, domain)
+        for names, domain, entries in sides
+        for name in names
+    ]
+    case = case_of(tmp_path, *backups)
+    found = plan(case)
+    assert not found.steps
+    lost = {one.way: (one.says, one.lost) for one in found.courses if one.way.startswith("refresh-from")}
+    assert lost["refresh-from-A"] == ("refresh C from A, then D from A", 1)
+    assert lost["refresh-from-C"] == ("refresh A from C, then B from C", 2)
+    for way, filled in (("refresh-from-A", "CD"), ("refresh-from-B", "CD"), ("refresh-from-D", "AB")):
+        named = plan(case, ways=[way])
+        assert [step.server for step in named.steps] == [*filled, *filled] and not named.unmended
+        assert [step.repair for step in named.steps] == ["back_up", "back_up", "refresh", "refresh"]
 
 
 def test_a_server_behind_its_consumers_is_refreshed_once(tmp_path: Path) -> None:
@@ -352,9 +392,8 @@ def test_an_origin_that_servers_will_forget_by_themselves_needs_no_plan(tmp_path
 
 
 def test_of_two_domains_that_would_each_take_the_other_one_a_person_chooses(tmp_path: Path) -> None:
-    other = "11111111-2222-4333-8444-555555555555"
     few = {1: Entry((0, "b"), {"mail": (50, "b")})}
-    whole, new = backup("a", 200, [(100, "a")], BASE), backup("b", 200, [(50, "b")], few, domain=other)
+    whole, new = backup("a", 200, [(100, "a")], BASE), backup("b", 200, [(50, "b")], few, domain=OTHER)
     folder = collected(tmp_path / "in", whole, new)
     for name, partner in (("A", "b"), ("B", "a")):
         text = (
@@ -364,8 +403,7 @@ def test_of_two_domains_that_would_each_take_the_other_one_a_person_chooses(tmp_
     case = Case.create(tmp_path / "case")
     case.load([folder])
     found = plan(case)
-    ((need, way),) = chosen(found)
-    assert need.startswith("UNRELATED_DATA") and way.endswith("refresh-from-A"), "the side with less goes"
+    assert chosen(found) == [] and "--way refresh-from-A" in found.open[0]
 
 
 def test_a_clock_is_set_where_it_is_ahead(tmp_path: Path) -> None:
@@ -389,7 +427,8 @@ def test_a_bundle_runs_every_command_where_it_belongs(tmp_path: Path) -> None:
     ssh.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(tmp_path / "said"))}\n')
     ssh.chmod(0o755)
     shown = ""
-    for script, typed in (("repair.sh", "C\nC\n"), ("undo.sh", "C\nC\n"), ("check.sh", "")):
+    # The file of C is a week older than the others: whoever runs it says that C stood still since.
+    for script, typed in (("repair.sh", "yes\nC\nC\n"), ("undo.sh", "C\nC\n"), ("check.sh", "")):
         ran = subprocess.run(
             ["/bin/sh", str(bundle / script)],
             input=typed,
@@ -411,7 +450,7 @@ def test_a_bundle_runs_every_command_where_it_belongs(tmp_path: Path) -> None:
     ]
     (bundle / "again").mkdir()
     stopped = subprocess.run(
-        ["/bin/sh", str(bundle / "repair.sh")], input="A\n", text=True, capture_output=True, check=False
+        ["/bin/sh", str(bundle / "repair.sh")], input="yes\nA\n", text=True, capture_output=True, check=False
     )
     assert stopped.returncode == 4 and "not confirmed" in stopped.stdout
 

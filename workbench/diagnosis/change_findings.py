@@ -206,7 +206,7 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
         alone = _alone_with(context, rows)
         came = replaced_after(context, server, suffix, [rows[-1]["position"]])
         without = f"{came}, without them; " if came else ""
-        wrote = wrote_again(context, server, suffix, origin)
+        wrote = wrote_again(context, server, suffix, origin, {row["position"] for row in rows})
         only = f"{as_collected(context, suffix)}only {alone}"
         yield Finding(
             "OWN_CHANGES_HIDDEN",

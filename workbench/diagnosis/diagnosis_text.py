@@ -236,7 +236,12 @@ def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
         key=str,
     )
     several = several_suffixes(found["servers"])
-    return [f"{server} in {suffix}" if several else server for server, suffix in about] if links else []
+    if not links:  # a file may say that a server has none
+        pairs = found.get("pairs", ())
+        ends = {(one["consumer"], one["suffix"]) for one in pairs}
+        open_ = {(one["consumer"], one["suffix"]) for one in pairs if not one.get("leads_elsewhere")}
+        about = [key for key in about if key in ends - open_]
+    return [f"{server} in {suffix}" if several else server for server, suffix in about]
 
 
 def no_link_leads(told: Row, names: Callable[[Sequence[str]], str] = ", ".join) -> str:

@@ -7,6 +7,7 @@ its entries do not show, while those of others do, it has missed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,10 +34,12 @@ from workbench.engine.states import (
     unlike,
 )
 from workbench.intake.inputs import Input
+from workbench.intake.links import listing
 from workbench.model import Problem
-from workbench.rules.entries import MAY_TURN_DOWN, NO_ENTRIES, OTHER_VERSION, Answer, Peer, Ranges
+from workbench.rules.entries import FORGOTTEN, MAY_TURN_DOWN, NO_ENTRIES, OTHER_VERSION, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, SAYS, UNKNOWN, Verdict
 from workbench.systems import format_with
+from workbench.tables import Numbers
 from workbench.topology.topology import Replica, Topology
 
 if TYPE_CHECKING:
@@ -70,6 +73,7 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
     chosen = rules or next(iter(pulling.answers))
     claiming = [one for one in shown.replicas if one.claims]
     peers = {(one.server, one.suffix): peer_of(case, shown, one) for one in claiming}
+    alone = _without_partner(case, shown)
     rows = []
     for supplier, consumer, link in shown.pairs():
         ends = peers[supplier.server, supplier.suffix], peers[consumer.server, consumer.suffix]
@@ -79,7 +83,9 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         about["would_contact"] = link.enabled is not False if link else None
         ends_here = supplier.server, supplier.suffix, consumer.server
         about["leads_elsewhere"] = link is None and (
-            shown.leads_elsewhere(*ends_here) or shown.asks_elsewhere(*ends_here)
+            shown.leads_elsewhere(*ends_here)
+            or shown.asks_elsewhere(*ends_here)
+            or bool(alone & {supplier.server, consumer.server})
         )
         row = about | {"rules": chosen, **_told(shown, answers.pop(chosen)), "others": {}}
         # Words differ from rule set to rule set; what is sent is what counts.
@@ -93,6 +99,12 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         rows.append(row)
     _count(case, shown, rows)
     return rows
+
+
+def _without_partner(case: Case, shown: Topology) -> set[str]:
+    """The servers of which a file lists all links, and none is there: they ask nobody, and nobody may ask them."""
+    listed = {server for (snapshot, _), server in listing(case.inputs).items() if snapshot == shown.snapshot}
+    return listed - {name for link in shown.links for name in (link.supplier, link.consumer)}
 
 
 def is_shared(shown: Topology, replica: Replica) -> bool:
@@ -109,8 +121,12 @@ def version_of(case: Case, shown: Topology, replica: Replica) -> str | None:
 
 def now_at(case: Case, shown: Topology, replica: Replica) -> int:
     """What time it was at a server when its files were written; if they do not say, that of the last change it claims."""
-    told = clock_of(case, shown, replica)
-    return max((last for _, last in ranges_of(shown, replica).values()), default=0) if told is None else told
+    told, ranges = clock_of(case, shown, replica), ranges_of(shown, replica)
+    if told is None:
+        return max((last for _, last in ranges.values()), default=0)
+    return max(
+        told, ranges.get(replica.origin or "", (0, 0))[1]
+    )  # it goes on behind its own last change, whatever its clock
 
 
 def clock_of(case: Case, shown: Topology, replica: Replica) -> int | None:
@@ -295,18 +311,20 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
         servers = [(one, shows) for one in mine if (shows := states_of(case, shown, one))]
         parts = [case.parts("states", shows) for _, shows in servers]
         held = states_of_entries(parts, time, origin)
+        claims = [ranges_of(shown, one) for one, _ in servers]
         for number, (replica, shows) in enumerate(servers) if held.entries else ():
             ranges = ranges_of(shown, replica)
             forgotten = now_at(case, shown, replica) - pulling.remember
             lacked = held.lacked_by(number, ranges, forgotten, shows.whole)
-            whys = {
-                WHYS[int(lacked.why[place])]
-                for place in range(len(lacked))
-                if held.cid(lacked, place) == (time, origin)
-            }
+            places = [place for place in range(len(lacked)) if held.cid(lacked, place) == (time, origin)]
+            whys = {WHYS[int(lacked.why[place])] for place in places}
+            if never := whys == {FORGOTTEN} and bool(
+                _not_had(pulls(case, shown), claims, held, number, lacked)[places].all()
+            ):
+                whys = set()
             # Who missed the end of an entry was not asked for what came before it.
             ended = set(lacked[(lacked.attribute < 0) & (lacked.why == 0)].entry.tolist())
-            covered = time <= (ranges[origin][1] if origin in ranges else forgotten - 1)
+            covered = not never and time <= (ranges[origin][1] if origin in ranges else forgotten - 1)
             if covered and ended & held.unlike_at(number, time, origin):
                 whys.add("")
             if whys:
@@ -459,9 +477,12 @@ class _Compared:
             if self.check:
                 self.check.add(number, held, lacked)
             self._missing(servers, held, replica, lacked[lacked.why == 0])
+            waits = held.pending_at(number, seen[number], forgotten[number])
+            never = _not_had(self.pairs, seen, held, number, lacked)
+            waits = held.together(waits, replace(lacked[never], why=np.zeros(int(never.sum()), np.int64)))
+            lacked = lacked[~never]
             for why, name in enumerate(WHYS[1:], 1):
                 self.untold[name].add(replica.server, held, lacked[lacked.why == why])
-            waits = held.pending_at(number, seen[number], forgotten[number])
             doubted = lacked[lacked.why > 0]
             if is_shared(self.shown, replica):  # of its own origin nothing tells which server made them
                 own = np.array([origin == replica.origin for origin in held.origins] or [False])[waits.origin]
@@ -544,6 +565,20 @@ class _Compared:
                 "entry": entry,
                 "attribute": None if attribute < 0 else held.attributes[attribute],
             }
+
+
+def _not_had(pairs: Iterable[Row], seen: Iterable[Ranges], held: EntryStates, server: int, lacked: Lacked) -> Numbers:
+    """Which of these changes of a forgotten origin the server never had, as its entries show.
+
+    Only of an origin that a server still claims, and of which no supplier owes anything to anybody: else a session may bring
+    what entries lack of it.
+    """
+    owed, claimed = ({origin for of in several for origin in of} for several in ((row["owed"] for row in pairs), seen))
+    quiet = np.array([origin in claimed and origin not in owed for origin in held.origins] or [False])
+    which = np.flatnonzero((lacked.why == WHYS.index(FORGOTTEN)) & quiet[lacked.origin])
+    found = np.zeros(len(lacked), bool)
+    found[which] = held.never_had(server, lacked[which])
+    return found
 
 
 class _Spans(dict[tuple[str, str], tuple[int, int, int]]):

@@ -56,7 +56,7 @@ KEYS: Mapping[str, str] = {
     "pairs[].link_failing": "the reason for which what waits behind the link is not on its way, see LINK_FAILING; null: none",
     "pairs[].link_fails": "the same in a few words, as of links; null: none",
     "pairs[].link_told_by": "of a link that fails: code of the finding on it; null: there is none; absent: it does not fail",
-    "pairs[].leads_elsewhere": "links of the supplier, or of a consumer that asks, are known, and each leads to another server",
+    "pairs[].leads_elsewhere": "links of one end are known, and each leads to another server, or it has none",
     "pairs[].link_opens": "when a link runs again that was told to hold no session before; null: it was not, or not known",
     "pairs[].rules": "rule set by which the row was computed",
     "pairs[].would_contact": "the supplier would open a session, by what it remembers of the consumer, or the consumer asks; "

@@ -162,13 +162,14 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
     if row["decision"] == SEND and _reason(row, NOT_WHOLE):
         yield f"    but {_reason(row, NOT_WHOLE)}"
     if row["link_enabled"] is False:
-        yield "    but the link is disabled: it holds no session"
+        pulled = "delivers" in row
+        yield f"    but the link {'does not run (LINK_DISABLED)' if pulled else 'is disabled: it holds no session'}"
     elif opens := row.get("link_opens"):
         yield f"    but not before {opens_text(opens)}: the link was told to hold no session until then (LINK_FAILING)"
     elif row.get("link_failing"):
         told_by = row.get("link_told_by", "UNRELATED_DATA" if row["unrelated"] else "LINK_FAILING")
         yield f"    but the link fails: {why_it_fails(row)}{f' ({told_by})' if told_by else ''}"
-    if row["would_contact"] is False:
+    if row["would_contact"] is False and "delivers" not in row:  # who is asked contacts nobody, and remembers nothing
         yield "    but it does not contact the consumer: it remembers it as having all this"
     for name, other in row["others"].items():
         yield f"    rule set {name}: {_in_short(other)}"

@@ -332,10 +332,26 @@ def _way(context: DetectorContext, row: Row, failing: Sequence[str], arrives: st
             f"do what STRANDED_CHANGE says of {listed(holders, 'and', _NAMED)}",
             f"a supplier leaves out an origin that it has not heard of within the window, and {it} came from such",
         )
+    if holders := _to_be_asked(context, row):
+        return step(
+            f"let {server} pull from {listed(holders, 'or', _NAMED)}, if they are to replicate: tell both ends of the link",
+            f"{listed(holders, 'and', _NAMED)} would send {it}, and no link in the collected files leads from there to {server}",
+        )
     return step(
         f"see what is found on the links to {server}; if that is nothing, collect once more",
         f"as the servers were read, no session delivers {it}",
     )
+
+
+def _to_be_asked(context: DetectorContext, row: Row) -> list[str]:
+    """The servers that would send a server what it waits for, did it ask them, where no link leads to it."""
+    server, suffix = row["server"], row["suffix"]
+    if not context.topology.pulling or any(
+        (link.consumer, link.suffix) == (server, suffix) for link in context.topology.links
+    ):
+        return []
+    pairs = (pair for pair in context.pairs if (pair["consumer"], pair["suffix"]) == (server, suffix))
+    return sorted(pair["supplier"] for pair in pairs if pair["delivers"] and row["origin"] in pair["to_send"])
 
 
 def _of_no_server(context: DetectorContext, row: Row) -> list[str]:

@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 def links_between(
     shown: Topology, pairs: Iterable[Row], suffix: str | None, names: Iterable[str], upgraded: bool = False
 ) -> list[Link]:
-    """The links of a suffix; where none is known, everybody may pull from everybody, as the pairs do.
+    """The links of a suffix; where none is known, everybody may pull from everybody whose file does not say that it has none.
 
     upgraded  as if all servers were of one version; else those between servers of different versions are left out
     """
@@ -27,7 +27,7 @@ def links_between(
     mine = [row for row in pairs if row["suffix"] == suffix]
     apart = {(row["supplier"], row["consumer"]) for row in mine if not upgraded and of_other_version(row)}
     if not known:
-        ends = ((row["supplier"], row["consumer"]) for row in mine)
+        ends = ((row["supplier"], row["consumer"]) for row in mine if not row["leads_elsewhere"])
         return [Link(*both, True) for both in ends if both not in apart]
     return [
         Link(link.supplier, link.consumer, link.enabled is not False, automatic=bool(link.automatic))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from workbench.rules.verdicts import REPLACED, TOTAL, Reset
@@ -43,10 +43,16 @@ def _is_told(context: DetectorContext, server: str, suffix: str | None, reset: R
     return reset.kind == TOTAL or reset.ended in evidence.moments(server, context.topology.proving.reset_codes)
 
 
-def wrote_again(context: DetectorContext, server: str, suffix: str | None, origin: str) -> bool:
-    """False for a server whose newest own change is older than the backup or the file that its data came from."""
+def wrote_again(
+    context: DetectorContext, server: str, suffix: str | None, origin: str, lost: Collection[str] = ()
+) -> bool:
+    """False for a server whose newest own change is older than the backup or the file that its data came from, or is one that
+    it lost: it has made none behind that.
+    """
     replica, moment = context.replica(server, suffix), context.topology.system.moment
     last = replica.vector.get(origin) if replica else None
+    if last and last.max and context.topology.system.show(last.max) in lost:
+        return False
     made = moment(context.topology.system.typed(last.max or "") or "") if last else None
     resets = context.verdicts.resets.get((server, suffix), ())
     came = [one.ended for one in resets if one.sure and one.kind == REPLACED]

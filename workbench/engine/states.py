@@ -385,6 +385,16 @@ class EntryStates:
             found[server] = np.where(deleted, dead, shown)
         return found
 
+    def never_had(self, server: int, some: Lacked) -> Numbers:
+        """For each change: does the server show this very entry, and the attribute as it was before?
+
+        Nobody trims what an entry shows of its attributes: who had it shows it, or something later.
+        """
+        e, at, by = some.entry, self.at[server], self.at_by[server]
+        same = (self.at[:, e] == at[e]) & (self.at_by[:, e] == by[e]) & (at[e] >= 0)
+        shown: Numbers = (self.holders(some) & same).any(0) & (some.attribute >= 0)
+        return shown
+
     def shows(self, server: int, time: int, origin: str) -> bool:
         """True if any entry of the server carries a change of this time and origin."""
         number = self.origins.index(origin) if origin in self.origins else _NEVER

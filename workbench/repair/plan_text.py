@@ -79,6 +79,8 @@ def _courses(plan: Plan) -> Iterator[str]:
             yield f"     refused: {one_cell(course.refused)}"
             for row in course.loses[:_LOSSES_SHOWN]:
                 yield one_cell(f"       {loss_told(row)}")
+            if course.unasked:
+                yield f"     if you ask for it, it {_effect(course)}"
         elif course.proven:
             yield f"     {_effect(course)}"
         if course.chosen:
@@ -89,6 +91,8 @@ def _effect(course: EvaluatedRepair) -> str:
     told = [f"restores {course.restored:,}"]
     if course.lost:
         told.append(f"loses {course.lost:,}, of which {course.saved:,} are saved to a file first")
+    elif course.unasked:
+        told.append("loses none")
     told += [f"load: {course.load}"] * bool(course.load)
     told += [f"not to be used meanwhile: {course.downtime}"] * bool(course.downtime)
     told += [f"costs: {course.costs}"] * bool(course.costs)

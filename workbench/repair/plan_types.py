@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.model import Finding, Problem, counted, ends
-from workbench.rules.assumptions import ASSUMPTIONS, SOURCE_NAMED
+from workbench.rules.assumptions import ASSUMPTIONS, DATA_NAMED, SOURCE_NAMED
 from workbench.safety import printable
 
 if TYPE_CHECKING:
@@ -187,7 +187,8 @@ def loss_told(row: Mapping[str, Any]) -> str:
 
 def to_accept(steps: Iterable[Step]) -> list[str]:
     """Codes of what the steps take for granted and no person has decided: whoever has them done accepts each of these first."""
-    return [code for code in dict.fromkeys(code for step in steps for code in step.assumes) if code != SOURCE_NAMED]
+    taken = dict.fromkeys(code for step in steps for code in step.assumes)
+    return [code for code in taken if code not in (SOURCE_NAMED, DATA_NAMED)]
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
@@ -293,6 +294,7 @@ class ProposedRepair:
 
     refused  why it must not be gone, whatever it would achieve
     unasked  why it is refused unless a person asks for it by name
+    by_way   True: to name the way asks for it; else its server or origin is to be named, too
     """
 
     way: str
@@ -303,6 +305,7 @@ class ProposedRepair:
     costs: str = ""
     refused: str = ""
     unasked: str = ""
+    by_way: bool = False
 
 
 @dataclass(frozen=True)
@@ -361,12 +364,18 @@ class Repairs:
     settled: Callable[[Finding, Model], bool] = lambda finding, model: False
     weighed: Callable[[View, Need, ProposedRepair], ProposedRepair] = lambda view, need, draft: draft
 
-    def drafts(self, view: View, need: Need, asked: Collection[str] = ()) -> Iterator[ProposedRepair]:
-        """All ways in which the need could be mended, the gentlest first; `asked`: those that a person asked for by name."""
+    def drafts(
+        self, view: View, need: Need, ways: Collection[str] = (), named: bool = False
+    ) -> Iterator[ProposedRepair]:
+        """All ways in which the need could be mended, the gentlest first.
+
+        ways   those that a person asked for by name
+        named  True if the person named the server or origin of the need, too
+        """
         for repair in self.ladder:
             for proposed in repair.propose(view, need):
                 draft = self.weighed(view, need, proposed)
-                if draft.refused or draft.way in asked:
+                if draft.refused or (draft.way in ways and (named or draft.by_way)):
                     draft = replace(draft, unasked="")
                 elif draft.unasked:
                     draft = replace(draft, refused=draft.unasked)

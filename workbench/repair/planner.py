@@ -199,7 +199,7 @@ class _Planned:
         begun = len(self.steps)
         while need := next((one for one in self._needs(view) if _bare(one) not in passed and one.wanted(only)), None):
             passed.add(_bare(need))
-            view = replace(view, model=self._mended(view, need, self.ways if need.named(only) else ()))
+            view = replace(view, model=self._mended(view, need, need.named(only)))
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         self.done[suffix] = view.model
         filled = filled_by(self.steps[begun:])
@@ -493,17 +493,17 @@ class _Planned:
         }
         return next((code for code in self.repairs.stuck if code in told), PENDING)
 
-    def _mended(self, view: View, need: Need, asked: Sequence[str]) -> Model:
+    def _mended(self, view: View, need: Need, named: bool) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[ProposedRepair, Achieved | None, Model | None, EvaluatedRepair]] = []
-        for draft in self.repairs.drafts(view, need, asked):
+        for draft in self.repairs.drafts(view, need, self.ways, named):
             self.proposed.add(draft.way)
             result, after, course = outcome_of(view, need, draft)
             if result is not None:  # what nothing shows to be lacking makes no way the better one
                 holes = holes_filled(view.model, after, self.counted) if after is not None else 0
                 course = replace(course, restored=view.model.changes(result.restored - self.unjudged) + holes)
-            if after is not None and course.proven and (why := self._leaves(view, need, after)):
-                course = replace(course, proven=False, refused=why)
+            if after is not None and (course.proven or course.unasked) and (why := self._leaves(view, need, after)):
+                course = replace(course, proven=False, refused=why, unasked="")
             if result is not None and after is not None:
                 gone = after.thrown_away(view.model) - after.saved
                 thrown = {lack for lack in result.lost if lack.lot in gone}

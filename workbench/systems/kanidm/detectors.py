@@ -22,6 +22,7 @@ from workbench.model import (
     listed,
     step,
 )
+from workbench.rules.assumptions import CLOCKS_AGREE, FILES_OF_ONE_TIME
 from workbench.rules.entries import TURNED_DOWN, Ranges
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
@@ -131,7 +132,20 @@ def refresh_required(context: DetectorContext) -> Iterator[Finding]:
             items=tuple(sorted({last for row in rows for _, last in row["lag"].values()})),
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=_in_order(instead, refresh, needless=bool(still.linked) and not anew),
+            assumes=_of_one_time(context, consumer, suffix, rows),
         )
+
+
+def _of_one_time(context: DetectorContext, server: str, suffix: str | None, rows: Sequence[Row]) -> tuple[str, ...]:
+    """What is taken for granted of a server that is behind what others remember, if it was not heard of since that began.
+
+    Nothing in its file tells whether the server stood still since, or the file was merely written before those of the others.
+    """
+    replica = context.replica(server, suffix)
+    begins = [one[0] for row in rows if row["consumer"] == server for one in row["lag"].values()]
+    begins += [one[1] for row in rows if row["supplier"] == server for one in row["advance"].values()]
+    heard = now_at(context.case, context.topology, replica) if replica else 0
+    return (FILES_OF_ONE_TIME,) if any(heard < nanoseconds(at) for at in begins) else ()
 
 
 def _in_order(
@@ -176,6 +190,7 @@ def supplier_behind(context: DetectorContext) -> Iterator[Finding]:
             items=tuple(sorted({last for row in rows for last, _ in row["advance"].values()})),
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=_in_order(instead, refresh, needless=bool(still.linked)),
+            assumes=_of_one_time(context, supplier, suffix, rows),
         )
 
 
@@ -239,6 +254,7 @@ def diverged(context: DetectorContext) -> Iterator[Finding]:
             suffix=suffix,
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=(_choose(server, others),),
+            assumes=_of_one_time(context, server, suffix, rows),
         )
 
 
@@ -310,6 +326,8 @@ def stalled_but_green(context: DetectorContext) -> Iterator[Finding]:
     linked, said = any(row["link"] for row in context.pairs), green_lines(context)
     for row in context.pairs:
         if row["message"] != UNWILLING_TO_SUPPLY or (linked and (not row["link"] or row["link_enabled"] is False)):
+            continue
+        if row["leads_elsewhere"]:
             continue
         yield Finding(
             "STALLED_BUT_GREEN",
@@ -401,6 +419,7 @@ def clock_ahead(context: DetectorContext) -> Iterator[Finding]:
                     "setting a clock back does not take positions back",
                 ),
             ),
+            assumes=(CLOCKS_AGREE,),
         )
 
 

@@ -45,7 +45,8 @@ def other_suppliers(
         replica = context.replica(supplier, suffix)
         last = {of: high for of, (_, high) in ranges_of(context.topology, replica).items()} if replica else {}
         if all(last.get(of, -1) >= nanoseconds(first) for firsts in ahead.values() for of, first in firsts.items()):
-            linked = not some_linked or (row["link"] and row["link_enabled"] is not False)
+            runs = row["link"] and row["link_enabled"] is not False
+            linked = runs if some_linked else not row["leads_elsewhere"]
             (found.linked if linked else found.unlinked).append(supplier)
     return OtherSuppliers(sorted(found.linked), sorted(found.unlinked))
 

@@ -6,17 +6,27 @@ is tried from every supplier that could be right, and what it would lose is coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.missed_by_vector import may_come_back
 from workbench.diagnosis.unrelated_data import odd_ones
-from workbench.model import counted
+from workbench.model import counted, listed
 from workbench.repair.plan_types import ALL, ROLLED_BACK, Need, ProposedRepair, Repairs, Step, View
+from workbench.rules.assumptions import DATA_NAMED, NEW_DOMAIN_ENDS
 from workbench.rules.pull_model import PullModel
 from workbench.rules.repair_model import ChangeGroup
 from workbench.safety import as_file_name, printable
+from workbench.systems.kanidm.domains import (
+    ONLY_A_PERSON,
+    Filling,
+    ask_which,
+    in_words,
+    moved,
+    of_another_domain,
+    only_new,
+)
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 
 if TYPE_CHECKING:
@@ -129,12 +139,6 @@ _STUCK = (OF_TWO, ROLLED_BACK, UNRELATED, APART, DIVERGED, REFRESH, BEHIND)
 
 
 # --- the ways
-
-
-def _only_at(model: Model, server: str) -> list[int]:
-    """The lots that this server holds and no other."""
-    others = set[int]().union(*(one.holds for name, one in model.servers.items() if name != server))
-    return sorted(model.servers[server].holds - others)
 
 
 def _until_the_purge(view: View, supplier: str, server: str) -> Iterator[str]:
@@ -323,7 +327,7 @@ class Refresh:
     def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For whatever no pull brings; from the servers it pulls from, the most complete data first.
 
-        Where two servers are apart and nobody can tell which one is right, also the other way round.
+        Where two servers are apart and nobody can tell which one is right, also the other way round. Of two domains one ends.
         """
         if need.server is None or not (need.lacks or need.code in _STUCK):
             return
@@ -332,40 +336,70 @@ class Refresh:
             # It waits for what nobody can send, and pulls all else: whoever lacks anything of that is no source for it.
             holds = view.model.servers[need.server].holds
             sources = [name for name in sources if view.model.servers[name].holds >= holds]
-        for supplier in sources[:SOURCES]:
-            yield self._draft(view, supplier, need.server)
-        if need.code in (UNRELATED, APART, DIVERGED):
-            for other in self._sources(view, need.server):
+        for supplier in sources[:SOURCES] if need.code != UNRELATED or need.lacks else ():
+            yield self._draft(view, (supplier, need.server))
+        if need.code in (APART, DIVERGED):
+            for other in sources:
                 if len(self._sources(view, other)) == 1:
-                    yield self._draft(view, need.server, other)
+                    yield self._draft(view, (need.server, other))
+        if need.code in (UNRELATED, ROLLED_BACK):
+            yield from self._of_domains(view, need.server)
+
+    def _of_domains(self, view: View, server: str) -> Iterator[ProposedRepair]:
+        """Of servers of two domains, all of one join the other: a person says which, unless one shows no data of people."""
+        sources = [*self._sources(view, server, strange=True)[:SOURCES], server]
+        found = {fillings[0][0]: fillings for source in sources if (fillings := moved(view.model, source))}
+        ask = ask_which([f"refresh-from-{source}" for source in found])
+        for fillings in found.values():
+            yield self._draft(view, *fillings, ask="" if only_new(view, [to for _, to in fillings]) else ask)
 
     @staticmethod
-    def _sources(view: View, server: str) -> list[str]:
-        """The servers that it could be filled from: known links to it count, where any are known."""
+    def _sources(view: View, server: str, *, strange: bool = False) -> list[str]:
+        """The servers that it could be filled from, of its own domain or of others: links to it count, where any are known."""
         model = view.model
-        linked = {link.supplier for link in model.links if link.consumer == server and link.runs}
-        some = (one for one in model.servers.values() if one.name != server and one.name in linked)
-        return [one.name for one in sorted(some, key=lambda one: (-len(one.holds), one.name))]
+        linked = {link.supplier for link in model.links if link.consumer == server and link.runs} - {server}
+        others = of_another_domain(model, server)
+        linked &= others if strange else model.servers.keys() - others
+        return sorted(linked, key=lambda name: (-len(model.servers[name].holds), name))
 
-    def _draft(self, view: View, supplier: str, server: str) -> ProposedRepair:
-        model = view.model
-        only = _only_at(model, server)
-        count = sum(model.lots[number].changes for number in only)
-        says = f"refresh {server} from {supplier}"
+    def _draft(self, view: View, *fillings: Filling, ask: str = "") -> ProposedRepair:
+        """Each filled server is backed up before anything is filled. `ask`: why a person has to ask for it."""
+        supplier = fillings[0][0]
+        says = in_words(fillings)
         if self.automatic:
-            says = f"let {server} refresh itself from {supplier}, now and whenever it is too far behind"
+            says = f"let {fillings[0][1]} refresh itself from {supplier}, now and whenever it is too far behind"
+        steps = [self._save(view, server, {to for _, to in fillings}) for _, server in fillings]
+        steps += [self._step(view, by, to, asked=bool(ask)) for by, to in fillings]
+        return ProposedRepair(
+            f"{'automatic-' * self.automatic}refresh-from-{supplier}",
+            says,
+            tuple(steps),
+            load=f"all data of {supplier} is sent {'once' if len(fillings) == 1 else f'{len(fillings)} times'}",
+            downtime=f"{listed([to for _, to in fillings], 'and')}, until {'it is' if len(fillings) == 1 else 'they are'} filled",
+            costs="from then on it throws its data away without asking" if self.automatic else "",
+            unasked=ask,
+            by_way=True,
+        )
+
+    @staticmethod
+    def _save(view: View, server: str, filled: Collection[str]) -> Step:
+        """The backup of a server that is filled, with what none has that keeps its data."""
+        model = view.model
+        kept = set[int]().union(*(one.holds for name, one in model.servers.items() if name not in filled))
+        only = sorted(model.servers[server].holds - kept)
+        count = sum(model.lots[number].changes for number in only)
         back_up = _backup(server, "before-refresh")
         where = (
             "it has to be written where the server may write, and kept well: it holds all entries, secrets among them"
         )
-        save = Step(
+        return Step(
             key=f"back-up-{server}",
             repair="back_up",
             server=server,
             on=server,
             suffix=view.suffix,
-            says=f"{server} writes its database to {back_up}: it has {count or 'no':{',' if count else ''}} changes that no "
-            "other server has",
+            says=f"{server} writes its database to {back_up}: it has {count or 'no':{',' if count else ''}} changes that "
+            f"{'no other server has' if len(filled) == 1 else 'no server has that keeps its data'}",
             stands_on=f"{server} runs, and has room for a copy of its database",
             expects=f"{back_up} is there, and `workbench inspect` reads it whole",
             risk=where,
@@ -379,21 +413,13 @@ class Refresh:
             undo_commands=(("on", server, "rm", back_up),),
             effects=({"do": "save", "lots": only},),
         )
-        return ProposedRepair(
-            f"{'automatic-' * self.automatic}refresh-from-{supplier}",
-            f"let {server} refresh itself from {supplier}, now and whenever it is too far behind" * self.automatic
-            or says,
-            (save, self._step(view, supplier, server)),
-            load=f"all data of {supplier} is sent once",
-            downtime=f"{server}, until it is filled",
-            costs="from then on it throws its data away without asking" if self.automatic else "",
-        )
 
-    def _step(self, view: View, supplier: str, server: str) -> Step:
+    def _step(self, view: View, supplier: str, server: str, *, asked: bool = False) -> Step:
+        """One server is filled; `asked`: a person named whose data stays."""
         to, of = view.model.servers[server], view.model.servers[supplier]
         moves = to.generation != of.generation
         domain = f"; it becomes a member of the domain of {supplier}, {of.generation}" if moves else ""
-        others = [name for name in self._sources(view, server) if name != supplier]
+        others = {*self._sources(view, server), *self._sources(view, server, strange=True)} - {supplier}
         first = f"the first of its suppliers that answers fills it: leave only {supplier} in its server.toml until it is done"
         return Step(
             key=f"refresh-{server}-from-{supplier}",
@@ -419,6 +445,7 @@ class Refresh:
             changes=ALL,
             effects=({"do": "initialise", "source": supplier, "server": server},),
             details={"level": [supplier, server]},
+            assumes=(DATA_NAMED if asked else NEW_DOMAIN_ENDS,) if moves else (),
         )
 
     @staticmethod
@@ -438,10 +465,12 @@ class AutomaticRefresh(Refresh):
             return
         model = view.model
         assert isinstance(model, PullModel)
-        for supplier in self._sources(view, need.server)[:SOURCES]:
+        unrelated = need.code == UNRELATED
+        ask = "" if not unrelated or only_new(view, [need.server]) else ONLY_A_PERSON
+        for supplier in self._sources(view, need.server, strange=unrelated)[:SOURCES]:
             answer = model.answer(model.servers[supplier], model.servers[need.server])
             if answer.replaces or answer.unrelated:
-                yield self._draft(view, supplier, need.server)
+                yield self._draft(view, (supplier, need.server), ask=ask)
 
     @staticmethod
     def _how(server: str, supplier: str) -> dict[str, Any]:
@@ -458,7 +487,7 @@ class RefreshBackwards(Refresh):
         """For missing changes: the direction that is mistaken most easily."""
         if need.server is not None and need.hidden:
             for supplier in self._sources(view, need.server)[:1]:
-                draft = self._draft(view, need.server, supplier)
+                draft = self._draft(view, (need.server, supplier))
                 yield replace(draft, way=f"{draft.way}-backwards", refused=f"{supplier} has what {need.server} lacks")
 
 
@@ -525,6 +554,14 @@ class SetClock:
         yield ProposedRepair("set-clock", f"let {server} take its time from the network", (step,))
 
 
+def _with_assumptions(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
+    """The way takes for granted what the findings do that it is for; to save data needs nothing."""
+    about = (one for one in view.about(need.code) if one.server == need.server and need.server)
+    codes = tuple(dict.fromkeys(code for one in about for code in one.assumes))
+    steps = (one if one.repair == "back_up" else replace(one, assumes=(*one.assumes, *codes)) for one in draft.steps)
+    return replace(draft, steps=tuple(steps))
+
+
 _REFRESHED = ("REFRESH_REQUIRED", "SUPPLIER_BEHIND", "NO_OVERLAP", "DIVERGED", "UNRELATED_DATA")
 """Codes of findings about a server that are no longer true once it has taken all data of another one."""
 
@@ -551,5 +588,6 @@ REPAIRS = Repairs(
     also=_also,
     mends={"link": (REFRESH, BEHIND), "refresh": _REFRESHED, "automatic-refresh": _REFRESHED},
     preamble=_PREAMBLE,
+    weighed=_with_assumptions,
 )
 """In the order in which they are considered."""
