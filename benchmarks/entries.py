@@ -67,7 +67,7 @@ def _worked() -> float:
 
 def reader(folder: Path) -> Told:
     """The same answers from the same files, in plain Python."""
-    from workbench.rules.entries import Kept, lacking
+    from workbench.replication.entry.rules.entries import Kept, lacking
 
     began = time.perf_counter()
     seen, first, differ, forgotten = {}, {}, set(), {}

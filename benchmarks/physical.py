@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.ingest import peak_memory
 from benchmarks.physical_data import made
-from workbench.rules.physical_log import FORM
+from workbench.replication.tier.rules.physical_log import FORM
 
 ROOT = Path(__file__).parent.parent
 MEASURED = 20_000_000

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from workbench.engine.partition_writer import write_part
 from workbench.model import Source
-from workbench.rules.physical_log import FORM
+from workbench.replication.tier.rules.physical_log import FORM
 from workbench.tables import COLUMNS, TIME, Numbers
 
 PART = 250_000

@@ -16,7 +16,7 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from kanidm_samples import DAY, START, Entry, as_file, backup, entry_id, origin
 
-from workbench.rules.entries import Cid
+from workbench.replication.entry.rules.entries import Cid
 from workbench.systems.kanidm.cid import SECOND, cid_text
 from workbench.systems.kanidm.rules.fleet import Fleet, Server
 from workbench.systems.kanidm.rules.merging import Live, State, Tombstone, merge

@@ -9,7 +9,7 @@ from typing import Any
 from given_cases import given_cases
 from pending_slowly import Slow
 
-from workbench.rules.pending import RULE_SETS, Replica, Step
+from workbench.replication.changelog.rules.pending import RULE_SETS, Replica, Step
 from workbench.rules.vectors import Span
 
 RANDOM_HISTORIES = 600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.rules.pending import Replica
+from workbench.replication.changelog.rules.pending import Replica
 
 
 def order(text: str) -> tuple[int, int, int, int]:

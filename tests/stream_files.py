@@ -15,7 +15,7 @@ from stream_histories import Sent, Source
 
 from workbench.case.case import Case
 from workbench.diagnosis.incident import Incident
-from workbench.rules.segments import Message, Piece
+from workbench.replication.stream.rules.segments import Message, Piece
 from workbench.systems.drizzle.formats import messages_pb2 as wire
 
 BEGAN = 1_330_211_976_000_000

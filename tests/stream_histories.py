@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from workbench.rules.segments import ROLLBACK, ROLLBACK_STATEMENT, Message, Piece
+from workbench.replication.stream.rules.segments import ROLLBACK, ROLLBACK_STATEMENT, Message, Piece
 
 TABLES = ("shop.orders", "test.person")
 OPERATIONS = ("INSERT", "UPDATE", "DELETE")

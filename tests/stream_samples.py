@@ -9,7 +9,15 @@ from pathlib import Path
 
 from drizzle_samples import SAMPLES
 
-from workbench.rules.segments import COMMITTED, Message, Piece, Stream, Transaction, kept_pieces, transactions
+from workbench.replication.stream.rules.segments import (
+    COMMITTED,
+    Message,
+    Piece,
+    Stream,
+    Transaction,
+    kept_pieces,
+    transactions,
+)
 from workbench.systems.drizzle.formats import messages_pb2
 from workbench.systems.drizzle.ids import content_of
 from workbench.systems.drizzle.rows import Place

@@ -15,9 +15,9 @@ from tier_models import sample_model, sample_view
 
 from workbench.model import Finding
 from workbench.repair.plan_types import Need, ProposedRepair
+from workbench.replication.tier.rules.repair_model import TierModel
+from workbench.replication.tier.rules.tiers import Pull
 from workbench.rules.repair_model import MissingAt, achieved
-from workbench.rules.tier_repair_model import TierModel
-from workbench.rules.tiers import Pull
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.repairs import REPAIRS
 from workbench.systems.comdb2.rules import HOLDING, V2026

@@ -17,11 +17,11 @@ from rule_cases import disagreements
 from tier_rows import CALLS, NAMES, candidates, lowest_file, registries
 
 from workbench.model import Problem
-from workbench.rules import reconnection
-from workbench.rules.candidates import Call
-from workbench.rules.log_retention import hung, log_holder, self_check
-from workbench.rules.registration import register
-from workbench.rules.tiers import ADRIFT, CIRCLE, NO_PULL, NO_ROW, Node, Pull, Registry, sources, tree
+from workbench.replication.tier.rules import reconnection
+from workbench.replication.tier.rules.candidates import Call
+from workbench.replication.tier.rules.log_retention import hung, log_holder, self_check
+from workbench.replication.tier.rules.registration import register
+from workbench.replication.tier.rules.tiers import ADRIFT, CIRCLE, NO_PULL, NO_ROW, Node, Pull, Registry, sources, tree
 from workbench.scenarios import answer, kinds
 from workbench.systems.comdb2.rules import HOLDING, V2023, V2026, VERSIONS
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_comdb2_diagnosis import diagnosed
 from tier_files import Made, written
 
-from workbench.rules.tiers import Pull
+from workbench.replication.tier.rules.tiers import Pull
 from workbench.systems.comdb2.rules import V2023, V2026, VERSIONS
 from workbench.systems.comdb2.rules.tunables import TUNABLES, Machine, applied_at, applies, awaits, default, dials
 

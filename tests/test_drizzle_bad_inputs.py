@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 
 from workbench.engine.assembly import assembled
 from workbench.model import Parsed
-from workbench.rules.segments import COMMITTED
+from workbench.replication.stream.rules.segments import COMMITTED
 from workbench.systems.drizzle.formats.framing import SUMS, TORN
 from workbench.systems.drizzle.formats.segments import read_exactly
 

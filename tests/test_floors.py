@@ -18,7 +18,7 @@ from workbench.cli import main
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.diagnosis_text import diagnosis_text
 from workbench.diagnosis.output_keys import undocumented
-from workbench.rules.entries import Ranges, trim
+from workbench.replication.entry.rules.entries import Ranges, trim
 from workbench.systems import system_named
 from workbench.systems.kanidm.rules.ranges import Compared, ranges_of, reply
 

@@ -202,6 +202,7 @@ def readers_need_no_spark(code: Code) -> list[str]:
 
 
 def model_and_rules_need_nothing(code: Code) -> list[str]:
+    """Nor does a shared rule know a style."""
     return [
         f"{name} imports {imported}"
         for name, imported in edges(code)
@@ -209,6 +210,29 @@ def model_and_rules_need_nothing(code: Code) -> list[str]:
         and imported.split(".")[0] not in sys.stdlib_module_names
         and not within(imported, "workbench.model", "workbench.rules")
     ]
+
+
+def a_style_knows_no_other(code: Code) -> list[str]:
+    return [
+        f"{name} imports {imported}"
+        for name, imported in edges(code)
+        if (mine := _STYLE.match(name)) and (theirs := _STYLE.match(imported)) and mine[1] != theirs[1]
+    ]
+
+
+def rules_of_a_style_are_pure(code: Code) -> list[str]:
+    """They need the standard library, the shared rules, and each other."""
+    return [
+        f"{name} imports {imported}"
+        for name, imported in edges(code)
+        if (style := _RULES_OF_STYLE.match(name))
+        and imported.split(".")[0] not in sys.stdlib_module_names
+        and not within(imported, "workbench.model", "workbench.rules", style[0])
+    ]
+
+
+_STYLE = re.compile(r"workbench\.replication\.(\w+)")
+_RULES_OF_STYLE = re.compile(r"workbench\.replication\.\w+\.rules\b")
 
 
 def rules_of_a_system_are_pure(code: Code) -> list[str]:
@@ -332,6 +356,13 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (model_and_rules_need_nothing, "workbench.rules.send_session", "import numpy"),
     (model_and_rules_need_nothing, "workbench.rules.send_session", "from workbench.tables import table"),
     (model_and_rules_need_nothing, "workbench.model", "from workbench import tables"),
+    (model_and_rules_need_nothing, "workbench.rules.vectors", "from workbench.replication.entry.rules import entries"),
+    (
+        a_style_knows_no_other,
+        "workbench.replication.tier.rules",
+        "from workbench.replication.stream.rules import streams",
+    ),
+    (rules_of_a_style_are_pure, "workbench.replication.entry.rules", "from workbench.tables import table"),
     (rules_of_a_system_are_pure, "workbench.systems.kanidm.rules", "import numpy"),
     (rules_of_a_system_are_pure, "workbench.systems.kanidm.rules.supply", "from pydantic import BaseModel"),
     (rules_of_a_system_are_pure, "workbench.systems.ds389.csn", "import pyarrow"),

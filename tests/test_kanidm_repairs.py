@@ -24,7 +24,7 @@ from workbench.repair.bundles import write_bundle
 from workbench.repair.plan_text import plan_text
 from workbench.repair.plan_types import Plan, as_json, to_accept
 from workbench.repair.planner import models_of, plan
-from workbench.rules.pull_model import PullModel
+from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.rules.repair_model import ChangeGroup, Link, Server
 from workbench.rules.vectors import Span
 from workbench.systems.kanidm.cid import SECOND
@@ -124,7 +124,7 @@ def test_a_pull_of_the_model_is_one_of_servers_that_keep_every_cid(history: list
     compare(history, ends, PullModel)
 
 
-PULLED = "workbench.rules.pull_model"
+PULLED = "workbench.replication.entry.rules.repair_model"
 FAULTS = [
     Fault(PULLED, "if answer.refused or not answer.owed:", "if not answer.owed:", "what the consumer refuses"),
     Fault(PULLED, "after < self.time_of", "0 < self.time_of", "what is owed begins behind its lower end"),

@@ -14,7 +14,7 @@ from workbench import Case
 from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.engine.state_fates import Fate
 from workbench.repair.planner import models_of, plan
-from workbench.rules.pull_model import PullModel
+from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Server
 from workbench.rules.vectors import Span
 from workbench.systems.kanidm.pulling import PULLING

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rule_cases import disagreements
 
 from workbench.model import Problem
-from workbench.rules import entries as note
+from workbench.replication.entry.rules import entries as note
 from workbench.scenarios import answer, kinds
 from workbench.systems.kanidm.cid import cid_or_none, cid_text, halves, nanoseconds, order_key, origin_of
 from workbench.systems.kanidm.rules import fleet

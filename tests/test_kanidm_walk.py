@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.model import Problem
-from workbench.rules.entries import FORGOTTEN, NOT_SHOWN, Kept, lacking
+from workbench.replication.entry.rules.entries import FORGOTTEN, NOT_SHOWN, Kept, lacking
 from workbench.systems.kanidm.rules.merging import Live, Tombstone
 from workbench.systems.kanidm.rules.walk import DESIGN, FLIPS, KANIDM, OK, REFUSED, RULE_SETS, Walk
 

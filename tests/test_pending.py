@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pending_slowly import Slow
 from pydantic import ValidationError
 
-from workbench.rules import pending, pending_examples
-from workbench.rules.pending import (
+from workbench.replication.changelog.rules import pending, pending_examples
+from workbench.replication.changelog.rules.pending import (
     BEFORE_359,
     PRIMARY_CSN,
     RULE_SETS,
@@ -28,7 +28,7 @@ from workbench.rules.pending import (
     Server,
     Step,
 )
-from workbench.rules.pending_examples import EXAMPLES, play
+from workbench.replication.changelog.rules.pending_examples import EXAMPLES, play
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.scenarios.pending import (
     PendingList,

@@ -13,7 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.rules.physical_log import FORM, Checked, Compared, Gap, Listed, Place, Record, between, checked, compared
+from workbench.replication.tier.rules.physical_log import (
+    FORM,
+    Checked,
+    Compared,
+    Gap,
+    Listed,
+    Place,
+    Record,
+    between,
+    checked,
+    compared,
+)
 
 COMMIT, CHECKPOINT, OTHER = 2151, 2011, 3057
 

@@ -21,7 +21,7 @@ from workbench.engine import physical
 from workbench.engine.partition_writer import write_part
 from workbench.engine.physical import checked_log, compared_logs, looked_at
 from workbench.model import Problem, Source
-from workbench.rules.physical_log import FORM, LIMIT, Record, checked, compared
+from workbench.replication.tier.rules.physical_log import FORM, LIMIT, Record, checked, compared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

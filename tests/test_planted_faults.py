@@ -26,7 +26,7 @@ VECTORS, SENDING, DS389 = (
     "workbench.rules.send_session",
     "workbench.systems.ds389.rules.sending",
 )
-PENDING = "workbench.rules.pending"
+PENDING = "workbench.replication.changelog.rules.pending"
 RANDOM_SESSIONS = 2_500
 
 

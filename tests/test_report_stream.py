@@ -17,11 +17,11 @@ from stream_histories import Sent
 
 from workbench.cli import main
 from workbench.diagnosis.incident import Incident
+from workbench.replication.stream.rules.segments import Message, Piece
 from workbench.report.markdown import markdown
 from workbench.report.page import page
 from workbench.report.redaction import Pseudonyms
 from workbench.report.report_pipeline import redacted, whole_report
-from workbench.rules.segments import Message, Piece
 from workbench.systems.drizzle.naming import NAMING, parts
 
 SECTIONS = ("The stream of transactions", "What each log lacks of its source", "Transactions that are no plain commits")

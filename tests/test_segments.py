@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from stream_histories import Sent, Source
 
 from workbench.engine.assembly import assembled
-from workbench.rules import segments
-from workbench.rules.segments import Message, Piece, Stream, Transaction, transactions
+from workbench.replication.stream.rules import segments
+from workbench.replication.stream.rules.segments import Message, Piece, Stream, Transaction, transactions
 from workbench.tables import table
 
 

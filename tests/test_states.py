@@ -27,7 +27,7 @@ from workbench.engine.states import (
     unlike,
 )
 from workbench.model import Source
-from workbench.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking, settled
+from workbench.replication.entry.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking, settled
 from workbench.tables import table
 
 ORIGINS = ("a", "b", "c")

@@ -26,7 +26,14 @@ from workbench.case.case import Case
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.change_explanation import story
 from workbench.diagnosis.diagnosis_text import headline
-from workbench.rules.unnumbered import ALIKE, LEFT_OUT, NOT_COMPARED, UNLIKE, Committed, contents_of_two
+from workbench.replication.stream.rules.unnumbered import (
+    ALIKE,
+    LEFT_OUT,
+    NOT_COMPARED,
+    UNLIKE,
+    Committed,
+    contents_of_two,
+)
 
 
 def of(content: int, numbered: bool, size: int = 100, messages: int = 1, **rows: int) -> Committed:

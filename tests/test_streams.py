@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.rules.streams import Difference, Entry, MissingTransaction, difference
+from workbench.replication.stream.rules.streams import Difference, Entry, MissingTransaction, difference
 
 IN_PART = ("unfinished", "incomplete", "corrupt", "unknown")
 FATES = ("committed", "committed", "committed", "rolled_back", "event")

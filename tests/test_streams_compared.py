@@ -25,8 +25,8 @@ from workbench.engine.spark_stream_diff import counted
 from workbench.engine.stream_diff import compared
 from workbench.engine.streams import StreamLog
 from workbench.model import Source
-from workbench.rules.segments import OUTCOMES
-from workbench.rules.streams import ANYWHERE, difference
+from workbench.replication.stream.rules.segments import OUTCOMES
+from workbench.replication.stream.rules.streams import ANYWHERE, difference
 from workbench.tables import COLUMNS
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from tier_samples import DELAYED, FROZEN, HEALTHY, a_node, a_tree, tiers_inciden
 
 from widgets import LogCoverage, TierChanges, TierTree
 from workbench.model import NotOfThisSystem, Problem
-from workbench.rules import tier_conditions
-from workbench.rules.tiers import Node
-from workbench.rules.topology_what_if import Add, Fanout, Lose, Move, Reset
+from workbench.replication.tier.rules import conditions as tier_conditions
+from workbench.replication.tier.rules.tiers import Node
+from workbench.replication.tier.rules.topology_what_if import Add, Fanout, Lose, Move, Reset
 from workbench.views import tier_changes, tier_views
 from workbench.views.tier_changes import changes_of, what_if_picture
 from workbench.views.tier_views import coverage, node_facts, tree_in, tree_picture

@@ -12,7 +12,7 @@ from test_comdb2_diagnosis import diagnosed, node
 from tier_files import Made, written
 
 from workbench.diagnosis.tier_histories import apart, parted_from
-from workbench.rules.physical_log import Place
+from workbench.replication.tier.rules.physical_log import Place
 
 
 def listed(*places: Place) -> Any:

@@ -7,8 +7,8 @@ from itertools import product
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from workbench.rules.tiers import Node, Pull, Registry, tree
-from workbench.rules.tree_balancing import balanced
+from workbench.replication.tier.rules.tiers import Node, Pull, Registry, tree
+from workbench.replication.tier.rules.tree_balancing import balanced
 
 ROOTS = ["S@s1", "S@s2"]
 

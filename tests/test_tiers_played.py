@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tier_play import SOURCE, Fleet, Setting, play
 
 from workbench.model import Problem
-from workbench.rules.candidates import Call
-from workbench.rules.registration import register
-from workbench.rules.tiers import tree
+from workbench.replication.tier.rules.candidates import Call
+from workbench.replication.tier.rules.registration import register
+from workbench.replication.tier.rules.tiers import tree
 from workbench.systems.comdb2.rules import V2023, V2026, VERSIONS
 
 SETTINGS = st.builds(

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.model import Problem
-from workbench.rules.tier_rules import SEED, Rules
-from workbench.rules.tiers import Node, Pull, Registry, tree
-from workbench.rules.topology_what_if import Add, Fanout, Lose, Move, Reset, donors, shape, what_if
+from workbench.replication.tier.rules.limits import SEED, Rules
+from workbench.replication.tier.rules.tiers import Node, Pull, Registry, tree
+from workbench.replication.tier.rules.topology_what_if import Add, Fanout, Lose, Move, Reset, donors, shape, what_if
 
 RULES = replace(SEED, fanout=2, fresh_s=600, second_pass=True)
 

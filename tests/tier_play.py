@@ -1,8 +1,9 @@
 """A fleet of nodes plays through time: they register, pull, send keepalives, register anew, and some are lost.
 
 It shows how even the tree becomes under the rules of each version, for thousands of nodes. The registry is asked as in
-`workbench.rules.registration`, only that what changes is kept up to date in place of being read anew with each call; a test holds
-the two against each other. Keepalives of a living node tell nothing new after the first, so they are counted, not played.
+`workbench.replication.tier.rules.registration`, only that what changes is kept up to date in place of being read anew with each
+call; a test holds the two against each other. Keepalives of a living node tell nothing new after the first, so they are counted,
+not played.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from workbench.model import Problem
-from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import Node, Pull, Registry
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.tiers import Node, Pull, Registry
 
 SOURCE, REPLICANTS = "source", "replicant"
 """The names of the two databases of a fleet that is played."""

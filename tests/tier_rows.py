@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from workbench.rules.candidates import Call
-from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import Node, Pull, Registry
+from workbench.replication.tier.rules.candidates import Call
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.tiers import Node, Pull, Registry
 
 NAMES = [("S", "s1"), ("S", "s2"), ("A", "a1"), ("A", "a2"), ("B", "b1"), ("B", "b2"), ("C", "c1")]
 STATES = ["Active", "Active", "Active", "Pending", "Inactive", "InActive", "ACTIVE", None]

@@ -246,14 +246,15 @@ class System:
     supplying     gives what its suppliers do (`workbench.rules.send_session.Supplying`); None where no session is known
     proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
     vector_word   what the contract calls the evidence of a vector
-    pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)
+    pulling       gives what its suppliers answer, where they keep no log of changes
+                  (`workbench.replication.entry.rules.entries.Pulling`)
     tiering       gives how its nodes pull a physical log from each other in tiers, as a registry tells
-                  (`workbench.rules.tiers.Tiering`); None: they do not
+                  (`workbench.replication.tier.rules.tiers.Tiering`); None: they do not
     rooms         names of folders within a collected folder, the files of which belong to the same snapshot
     server_in     (name of a file without the ending of its packing, its format) -> its server; None: the first dotted part tells
     streaming     its servers replicate a stream of transactions: each keeps a log of those that it has done
     settling      order key of a transaction -> what to ask its source, to learn what became of it; None: not known
-    walks         gives worked examples of small fleets of it, by name (`workbench.rules.entries.Example`)
+    walks         gives worked examples of small fleets of it, by name (`workbench.replication.entry.rules.entries.Example`)
     detectors     gives what looks for findings of its own: stage -> detectors, each (context) -> findings
     codes         the codes of the findings that only this system has
     clock_levels  seconds that a position may lie ahead of the clock -> severity from there on, the gravest first
@@ -265,7 +266,8 @@ class System:
     repairs       gives its repairs (`workbench.repair.plan_types.Repairs`); None where none is known
     site          gives its live servers, where a plan is done (`workbench.repair.plan_executor.Site`); None: by hand only
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
-    pending       gives how its servers hold back claims (`workbench.rules.pending_examples.Pending`); None: they do not
+    pending       gives how its servers hold back claims (`workbench.replication.changelog.rules.pending_examples.Pending`); None:
+                  they do not
     secrets       gives its rules of what is a secret (`workbench.safety.Secrets`); None: only those of every system hold
     notebook      the notebook that shows how its servers replicate, where the general ones cannot
     words         word of this vocabulary -> what people of this system call it, for readers of a report

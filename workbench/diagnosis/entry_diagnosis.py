@@ -36,7 +36,15 @@ from workbench.engine.states import (
 from workbench.intake.inputs import Input
 from workbench.intake.links import listing
 from workbench.model import Problem
-from workbench.rules.entries import FORGOTTEN, MAY_TURN_DOWN, NO_ENTRIES, OTHER_VERSION, Answer, Peer, Ranges
+from workbench.replication.entry.rules.entries import (
+    FORGOTTEN,
+    MAY_TURN_DOWN,
+    NO_ENTRIES,
+    OTHER_VERSION,
+    Answer,
+    Peer,
+    Ranges,
+)
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, SAYS, UNKNOWN, Verdict
 from workbench.systems import format_with
 from workbench.tables import Numbers

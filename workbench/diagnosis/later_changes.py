@@ -10,7 +10,7 @@ import json
 from typing import NamedTuple
 
 from workbench.diagnosis.stream_diagnosis import Streams
-from workbench.rules.segments import ROW_STATEMENTS
+from workbench.replication.stream.rules.segments import ROW_STATEMENTS
 
 NAMED = 4
 """So many later transactions are looked for."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosis.causes import UNTOLD
 from workbench.diagnosis.repair_sources import again_by_hand, fed_later
 from workbench.model import counted
+from workbench.replication.entry.rules.entries import FORGOTTEN
 from workbench.rules.contents import name_of
-from workbench.rules.entries import FORGOTTEN
 from workbench.rules.verdicts import ENTRIES_LACK
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosis.later_changes import changed_later
 from workbench.diagnosis.stream_contents import left_out
 from workbench.diagnosis.table_statements import WholeTable, in_the_way, not_applied
-from workbench.rules.segments import ROW_STATEMENTS, SET_VARIABLE
+from workbench.replication.stream.rules.segments import ROW_STATEMENTS, SET_VARIABLE
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.diagnosis.case_diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System, counted, ends
-from workbench.rules.entries import ALL_SEEN, OTHER_VERSION, TURNED_DOWN
+from workbench.replication.entry.rules.entries import ALL_SEEN, OTHER_VERSION, TURNED_DOWN
 from workbench.rules.link_failures import REASONS, REFUSED
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 from workbench.systems import system_named

@@ -20,7 +20,7 @@ from workbench.diagnosis.stuck_servers import to_be_filled
 from workbench.diagnosis.tier_waiting import waiting_step
 from workbench.diagnosis.without_record import without_record
 from workbench.model import counted, listed, step
-from workbench.rules.entries import OTHER_VERSION, TURNED_DOWN
+from workbench.replication.entry.rules.entries import OTHER_VERSION, TURNED_DOWN
 from workbench.rules.link_failures import CLOCK_REFUSED
 from workbench.rules.send_session import ANCHOR_NOT_FOUND
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from workbench.engine.state_fates import Fate
-from workbench.rules.entries import OTHER_VERSION
-from workbench.rules.pull_model import PullModel
+from workbench.replication.entry.rules.entries import OTHER_VERSION
+from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Server
 from workbench.rules.vectors import last
 from workbench.topology.topology import Replica, Topology

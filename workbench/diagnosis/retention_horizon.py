@@ -28,7 +28,7 @@ from workbench.engine.selective_read import rows_of
 from workbench.engine.states import DELETED
 from workbench.intake.inputs import Input
 from workbench.model import ITEMS_SHOWN
-from workbench.rules.entries import Answer, Peer, Ranges
+from workbench.replication.entry.rules.entries import Answer, Peer, Ranges
 from workbench.tables import Numbers
 from workbench.topology.topology import Replica, Topology, not_collected
 

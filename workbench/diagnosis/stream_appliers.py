@@ -20,7 +20,7 @@ from workbench.diagnosis.stream_queues import (
     together,
 )
 from workbench.engine.streams import StreamLog
-from workbench.rules.segments import EVENT, QUEUED, ROLLED_BACK, TAIL
+from workbench.replication.stream.rules.segments import EVENT, QUEUED, ROLLED_BACK, TAIL
 from workbench.systems import format_with
 from workbench.topology.topology import Topology
 

@@ -14,8 +14,8 @@ from workbench.engine.selective_read import rows_where
 from workbench.engine.stream_diff import Compared
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, rows_of_text
-from workbench.rules.segments import COMMITTED
-from workbench.rules.streams import FILTERED, UNRELATED, Difference
+from workbench.replication.stream.rules.segments import COMMITTED
+from workbench.replication.stream.rules.streams import FILTERED, UNRELATED, Difference
 
 if TYPE_CHECKING:
     from workbench.diagnosis.stream_diagnosis import Streams

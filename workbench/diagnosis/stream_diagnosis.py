@@ -28,9 +28,8 @@ from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
 from workbench.intake.inputs import Input
 from workbench.model import Problem
-from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
-from workbench.rules.send_session import NOTHING, SEND, SENT
-from workbench.rules.streams import (
+from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
+from workbench.replication.stream.rules.streams import (
     ANYWHERE,
     COPY_AHEAD,
     NOTHING_SHARED,
@@ -38,6 +37,7 @@ from workbench.rules.streams import (
     WHY_UNKNOWN,
     Difference,
 )
+from workbench.rules.send_session import NOTHING, SEND, SENT
 from workbench.topology.topology import Topology
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.model import listed
-from workbench.rules.segments import COMMITTED, CORRUPT, INCOMPLETE
-from workbench.rules.streams import ANYWHERE, SOURCE_UNCLEAR, Shared
+from workbench.replication.stream.rules.segments import COMMITTED, CORRUPT, INCOMPLETE
+from workbench.replication.stream.rules.streams import ANYWHERE, SOURCE_UNCLEAR, Shared
 
 if TYPE_CHECKING:
     from workbench.diagnosis.stream_diagnosis import Streams

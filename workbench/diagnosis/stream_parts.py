@@ -27,7 +27,7 @@ from workbench.engine.parquet_read import Part
 from workbench.engine.selective_read import rows_where
 from workbench.engine.stream_diff import Compared
 from workbench.engine.streams import StreamLog
-from workbench.rules.segments import (
+from workbench.replication.stream.rules.segments import (
     ABORTED,
     COMMITTED,
     INCOMPLETE,
@@ -38,7 +38,7 @@ from workbench.rules.segments import (
     TABLE_STATEMENTS,
     UNFINISHED,
 )
-from workbench.rules.streams import BEGINS_LATER, LOST, MissingTransaction
+from workbench.replication.stream.rules.streams import BEGINS_LATER, LOST, MissingTransaction
 
 IN_PART = frozenset({UNFINISHED, ABORTED, INCOMPLETE})
 

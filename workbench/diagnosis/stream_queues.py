@@ -19,8 +19,8 @@ from workbench.case.case import Case
 from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import committed_of, tables_of
-from workbench.rules.segments import COMMITTED, EVENT, REPEATED, ROLLED_BACK
-from workbench.rules.unnumbered import UNLIKE, contents_of_two
+from workbench.replication.stream.rules.segments import COMMITTED, EVENT, REPEATED, ROLLED_BACK
+from workbench.replication.stream.rules.unnumbered import UNLIKE, contents_of_two
 from workbench.systems import format_with
 
 Row = Mapping[str, Any]

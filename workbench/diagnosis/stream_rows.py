@@ -8,8 +8,8 @@ from typing import Any
 
 from workbench.diagnosis.stream_diagnosis import APPLIED, VOID, Streams, time_text
 from workbench.diagnosis.table_statements import not_applied
-from workbench.rules.segments import UNFINISHED
-from workbench.rules.streams import Difference
+from workbench.replication.stream.rules.segments import UNFINISHED
+from workbench.replication.stream.rules.streams import Difference
 
 
 def log_rows(streams: Streams) -> list[dict[str, Any]]:

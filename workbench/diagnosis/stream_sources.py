@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from workbench.engine.streams import StreamLog
 from workbench.model import Finding
+from workbench.replication.stream.rules.segments import EVENT
 from workbench.rules.assumptions import SOURCE_BY_START, SOURCE_NAMED, SOURCE_OPEN
-from workbench.rules.segments import EVENT
 from workbench.topology.topology import Replica
 
 PERSON, EVENTS, APPLIERS, ONLY_LOG = "person", "events", "appliers", "only_log"

@@ -7,8 +7,15 @@ from collections.abc import Iterator, Mapping
 from workbench.case.case import Case
 from workbench.diagnosis.stream_contents import is_of_left_out
 from workbench.diagnosis.stream_diagnosis import EVIDENT, IN_PART, LACKS, Row, Streams
-from workbench.rules.segments import COMMITTED, SAYS
-from workbench.rules.streams import COPY_AHEAD, FILTERED, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, judged
+from workbench.replication.stream.rules.segments import COMMITTED, SAYS
+from workbench.replication.stream.rules.streams import (
+    COPY_AHEAD,
+    FILTERED,
+    NOTHING_SHARED,
+    UNRELATED,
+    WHY_UNKNOWN,
+    judged,
+)
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 from workbench.topology.topology import Topology
 

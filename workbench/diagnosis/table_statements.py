@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from workbench.diagnosis.stream_diagnosis import Streams
 from workbench.diagnosis.stream_parts import TableStatement
-from workbench.rules.segments import CREATE_SCHEMA, NOT_APPLIED, TABLE_STATEMENTS
+from workbench.replication.stream.rules.segments import CREATE_SCHEMA, NOT_APPLIED, TABLE_STATEMENTS
 
 
 class WholeTable(NamedTuple):

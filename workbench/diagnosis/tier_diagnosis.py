@@ -16,13 +16,13 @@ from workbench.case.case import Case
 from workbench.diagnosis.tier_earlier import Earlier, deletion_speeds, shown_before, snapshot_before
 from workbench.diagnosis.tier_logs import NodeLogs
 from workbench.diagnosis.tier_standstill import Standstill, standstills
-from workbench.rules import tier_conditions as conditions
-from workbench.rules.candidates import Call, hosts_asked_for
-from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
-from workbench.rules.log_retention import LogHold, log_holder
-from workbench.rules.registration import Offer, register
-from workbench.rules.tier_settings import Settings, Tiering
-from workbench.rules.tiers import CIRCLE, Lsn, Place, Registry, Tree, tree
+from workbench.replication.tier.rules import conditions
+from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
+from workbench.replication.tier.rules.log_distance import exact, file_size_of, nominal, sizes_of
+from workbench.replication.tier.rules.log_retention import LogHold, log_holder
+from workbench.replication.tier.rules.registration import Offer, register
+from workbench.replication.tier.rules.settings import Settings, Tiering
+from workbench.replication.tier.rules.tiers import CIRCLE, Lsn, Place, Registry, Tree, tree
 from workbench.topology.tier_snapshot import (
     TieredSnapshot,
     followed_source,
@@ -526,7 +526,7 @@ class Tiers:
 
     @cached_property
     def states(self) -> dict[str, str]:
-        """Node -> what it is doing (`workbench.rules.tier_conditions`); of the source cluster whether it answers."""
+        """Node -> what it is doing (`workbench.replication.tier.rules.conditions`); of the source cluster whether it answers."""
         return {name: self._state(name) for names in self.members.values() for name in names}
 
     def _held_above(self, name: str, parent: str) -> bool:

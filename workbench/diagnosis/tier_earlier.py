@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from workbench.case.case import Case
 from workbench.diagnosis.tier_logs import NodeLogs
-from workbench.rules.physical_log import Form, Place
+from workbench.replication.tier.rules.physical_log import Form, Place
 from workbench.topology.tier_snapshot import TieredSnapshot, tiered_snapshot
 
 Span = tuple[Place, Place]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from workbench.engine.physical import Looked, Pair
-from workbench.rules.physical_log import Compared, Place
+from workbench.replication.tier.rules.physical_log import Compared, Place
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from workbench.case.case import Case
 from workbench.diagnosis.tier_histories import Apart, apart, forked, pairs_of
 from workbench.engine.physical import Looked, looked_at
 from workbench.model import Problem
-from workbench.rules.physical_log import LIMIT, Checked, Compared, Form, Gap, Listed, Place
+from workbench.replication.tier.rules.physical_log import LIMIT, Checked, Compared, Form, Gap, Listed, Place
 from workbench.topology.tier_snapshot import TieredSnapshot
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from workbench.diagnosis.tier_generations import older_source
 from workbench.diagnosis.tier_heads import proven_beyond
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import listed
-from workbench.rules import tier_conditions as conditions
-from workbench.rules.log_retention import LogHold
-from workbench.rules.reconnection import overlaps
+from workbench.replication.tier.rules import conditions
+from workbench.replication.tier.rules.log_retention import LogHold
+from workbench.replication.tier.rules.reconnection import overlaps
+from workbench.replication.tier.rules.tiers import Lsn
 from workbench.rules.send_session import NOTHING, SEND, SENT
-from workbench.rules.tiers import Lsn
 from workbench.topology.topology import Topology
 
 if TYPE_CHECKING:

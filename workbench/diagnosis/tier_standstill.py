@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from workbench.rules.tier_conditions import FED, RETIRED
-from workbench.rules.tiers import Lsn
+from workbench.replication.tier.rules.conditions import FED, RETIRED
+from workbench.replication.tier.rules.tiers import Lsn
 from workbench.topology.tier_snapshot import messages_of, place_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from workbench.diagnosis.tier_diagnosis import Tiers
 from workbench.diagnosis.tier_rows import HOLE_BEFORE, NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
 from workbench.engine.selective_read import rows_where
 from workbench.model import Problem
-from workbench.rules.tier_conditions import CUT_BACK
-from workbench.rules.tiers import Lsn
+from workbench.replication.tier.rules.conditions import CUT_BACK
+from workbench.replication.tier.rules.tiers import Lsn
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 
 SHOWS, PASSED, LACKS, NOT_THERE = "log_shows", "log_goes_past", "log_lacks", "no_record_there"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from workbench.diagnosis.tier_diagnosis import Tiers
 from workbench.diagnosis.tier_rows import SILENT, lacking_its_file, unlisted
 from workbench.model import listed, step
-from workbench.rules.tier_conditions import (
+from workbench.replication.tier.rules.conditions import (
     CYCLE,
     FED,
     GAPPED,

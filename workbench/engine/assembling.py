@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from workbench.engine.assembly import READ, Starts, assembled, damaged, starts_of
 from workbench.engine.partition_writer import ROWS_PER_PART, write_part
 from workbench.model import Problem, Source, merge_facts
-from workbench.rules.segments import COMMITTED
+from workbench.replication.stream.rules.segments import COMMITTED
 from workbench.tables import Numbers
 
 if TYPE_CHECKING:

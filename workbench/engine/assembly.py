@@ -1,8 +1,8 @@
 """Segments of a stream to transactions: plain commits by the column, all others by the rule, one after the other.
 
 Most transactions are one message with an end, and nothing is to be decided. The rest (in several messages, repeated, taken
-back, damaged) go through `workbench.rules.segments`, keyed by server and number. Nothing here needs Spark; `engine.streams`
-does the same to streams that do not fit into one process.
+back, damaged) go through `workbench.replication.stream.rules.segments`, keyed by server and number. Nothing here needs Spark;
+`engine.streams` does the same to streams that do not fit into one process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.rules.segments import (
+from workbench.replication.stream.rules.segments import (
     COMMITTED,
     EVENT,
     ROLLBACK,

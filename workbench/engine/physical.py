@@ -1,4 +1,5 @@
-"""Physical logs of any size: checked, and held against each other, in one pass. `workbench.rules.physical_log` by the column.
+"""Physical logs of any size: checked, and held against each other, in one pass. `workbench.replication.tier.rules.physical_log`
+by the column.
 
 The work is cut between files of the log, so that each worker sees whole files and little has to be carried over. A worker goes
 through its files some hundred thousand records at a time and reads each row group once; dumps that overlap or repeat each other
@@ -18,7 +19,18 @@ import numpy as np
 
 from workbench.engine.parquet_read import Part
 from workbench.engine.physical_rows import BITS, UNTOLD, Rows, SortedPart, merged, places
-from workbench.rules.physical_log import COMMIT_LISTS, FORM, LIMIT, Checked, Compared, Form, Gap, Listed, Place, between
+from workbench.replication.tier.rules.physical_log import (
+    COMMIT_LISTS,
+    FORM,
+    LIMIT,
+    Checked,
+    Compared,
+    Form,
+    Gap,
+    Listed,
+    Place,
+    between,
+)
 from workbench.tables import Numbers
 
 if TYPE_CHECKING:
@@ -240,7 +252,9 @@ class _Sizes:
 
 
 def _check(rows: Rows, found: Checked, sizes: _Sizes, form: Form, limit: int) -> None:
-    """Take records that follow those that were looked at; `workbench.rules.physical_log.checked` of all of them."""
+    """Take records that follow those that were looked at; `workbench.replication.tier.rules.physical_log.checked` of all of
+    them.
+    """
     file, place = (rows.key >> BITS).astype(np.int64), (rows.key & _PLACE).astype(np.int64)
     end = _ends(file, place, rows.length, found)
     (first, last) = places(rows.key[[0, -1]])
@@ -278,7 +292,10 @@ def _ends(file: Numbers, place: Numbers, length: Numbers, before: Checked) -> Nu
 def _judge_neighbours(
     key: Numbers, end: Numbers, at: Numbers, found: Checked, sizes: _Sizes, form: Form, limit: int
 ) -> None:
-    """Of records which the next one does not simply follow: `workbench.rules.physical_log.between` by the column."""
+    """Of records which the next one does not simply follow:
+
+    `workbench.replication.tier.rules.physical_log.between` by the column.
+    """
     file, place = (key[at] >> BITS).astype(np.int64), (key[at + 1] & _PLACE).astype(np.int64)
     next_file, end = (key[at + 1] >> BITS).astype(np.int64), end[at]
     same, told, size = next_file == file, end != UNTOLD, sizes.of(file)
@@ -304,7 +321,9 @@ def _judge_neighbours(
 
 
 def _compare(theirs: Rows, mine: Rows, spans: tuple[tuple[Place, Place], ...], form: Form, limit: int) -> Compared:
-    """`workbench.rules.physical_log.compared` of a range of places; `spans` are the first and the last of both logs."""
+    """`workbench.replication.tier.rules.physical_log.compared` of a range of places; `spans` are the first and the last of
+    both logs.
+    """
     found = Compared()
     here, there, lacks, has = _both(theirs.key, mine.key)
     unlike = np.zeros(len(theirs.key[here]), bool)

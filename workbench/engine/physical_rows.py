@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.engine.parquet_read import Part, opened
-from workbench.rules.physical_log import MOST, Place
+from workbench.replication.tier.rules.physical_log import MOST, Place
 from workbench.tables import Numbers
 
 UNTOLD = int(np.iinfo(np.int64).min)

@@ -1,8 +1,8 @@
 """What each server claims and does not show, by one job of Spark over all rows of the table `states`.
 
 No digest is asked, and nothing is shared with `workbench.engine.states`: of each entry the states at all servers come together,
-and `workbench.rules.entries.lacking` is written out as expressions. What comes back is a count and a checksum for each server and
-origin, so that the two ways can be held against each other however much is lacked.
+and `workbench.replication.entry.rules.entries.lacking` is written out as expressions. What comes back is a count and a checksum
+for each server and origin, so that the two ways can be held against each other however much is lacked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from workbench.engine.states import WHYS, EntryStates, Lacked
 from workbench.model import Problem
-from workbench.rules.entries import Ranges
+from workbench.replication.entry.rules.entries import Ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

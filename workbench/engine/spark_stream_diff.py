@@ -1,4 +1,4 @@
-"""Two logs of a stream held against each other by one job of Spark: `workbench.rules.streams` as expressions.
+"""Two logs of a stream held against each other by one job of Spark: `workbench.replication.stream.rules.streams` as expressions.
 
 Nothing is shared with `workbench.engine.stream_diff` but the words: what both say of how many transactions must agree.
 """
@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING
 
 from workbench.engine.streams import StreamLog
 from workbench.model import Problem
-from workbench.rules.segments import COMMITTED, CONFLICT, CORRUPT, EVENT, INCOMPLETE, REPEATED, ROLLED_BACK, UNKNOWN
-from workbench.rules.streams import (
+from workbench.replication.stream.rules.segments import (
+    COMMITTED,
+    CONFLICT,
+    CORRUPT,
+    EVENT,
+    INCOMPLETE,
+    REPEATED,
+    ROLLED_BACK,
+    UNKNOWN,
+)
+from workbench.replication.stream.rules.streams import (
     ANYWHERE,
     BEGINS_LATER,
     BELOW_ALL,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.engine.states import EntryStates, Lacked
-from workbench.rules.entries import Ranges
+from workbench.replication.entry.rules.entries import Ranges
 from workbench.tables import Numbers
 
 NONE = -1

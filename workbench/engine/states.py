@@ -2,7 +2,7 @@
 
 A system without a log of changes shows of each attribute of an entry its last change only. A load sorts these states by a
 number of their entry and keeps digests by ranges of that number, so that entries which are alike everywhere are never read.
-What a server lacks of the others is `workbench.rules.entries.lacking`, for all entries of a range at once.
+What a server lacks of the others is `workbench.replication.entry.rules.entries.lacking`, for all entries of a range at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workbench.engine.change_fingerprints import among, beginnings
 from workbench.engine.digests import digest, mix
 from workbench.engine.parquet_read import Part, groups_near, opened, read_part, some_at_once
 from workbench.engine.selective_read import rows_where
-from workbench.rules.entries import FORGOTTEN, MADE_TWICE, NOT_READ, Cid, Ranges
+from workbench.replication.entry.rules.entries import FORGOTTEN, MADE_TWICE, NOT_READ, Cid, Ranges
 from workbench.tables import Numbers
 
 CREATED, CHANGED, DELETED = "created", "changed", "deleted"

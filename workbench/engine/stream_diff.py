@@ -1,4 +1,5 @@
-"""Two logs of a stream held against each other, some million transactions at a time: `workbench.rules.streams` by the column.
+"""Two logs of a stream held against each other, some million transactions at a time: `workbench.replication.stream.rules.streams`
+by the column.
 
 The logs are cut by the positions of their transactions, which rise nearly as the records do, so that statistics of the parts
 find each cut. A first pass tells how far the copy goes, a second one judges. What is kept are counts and the first of each kind.
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from workbench.engine.parquet_read import opened, stream_part
 from workbench.engine.streams import StreamLog
-from workbench.rules.segments import (
+from workbench.replication.stream.rules.segments import (
     COMMITTED,
     CONFLICT,
     CORRUPT,
@@ -27,7 +28,7 @@ from workbench.rules.segments import (
     ROLLED_BACK,
     UNKNOWN,
 )
-from workbench.rules.streams import (
+from workbench.replication.stream.rules.streams import (
     ANYWHERE,
     BEGINS_LATER,
     BELOW_ALL,
@@ -105,7 +106,7 @@ Cut = tuple[str, str | None]
 class _Rows:
     """Transactions of one log, one for each position, by `number`: twice that of its name in `names`, and one more for a start.
 
-    ends  which of them show where they ended: `workbench.rules.streams.Entry.ends`
+    ends  which of them show where they ended: `workbench.replication.stream.rules.streams.Entry.ends`
     """
 
     names: pa.StringArray
@@ -190,7 +191,7 @@ def cuts(logs: Sequence[StreamLog]) -> Iterator[Cut]:
 
 
 class _Reach:
-    """How far the copy goes: `workbench.rules.streams.shared`, gathered cut by cut."""
+    """How far the copy goes: `workbench.replication.stream.rules.streams.shared`, gathered cut by cut."""
 
     def __init__(self, lost: Sequence[int]) -> None:
         self.lost = np.array(sorted(lost), np.int64)
@@ -391,7 +392,7 @@ def _not_unlike(source: _Rows, other: _Rows) -> Numbers:
 
 
 def _alike(source: _Rows, other: _Rows) -> Numbers:
-    """The numbers of what both have alike: `workbench.rules.streams.alike`."""
+    """The numbers of what both have alike: `workbench.replication.stream.rules.streams.alike`."""
     both, here, there = np.intersect1d(source.number, other.number, assume_unique=True, return_indices=True)
     whole = other.outcome[there] == _CODE[COMMITTED]
     filtered = whole & (source.comparable[here] != other.comparable[there])

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from workbench.engine.parquet_read import Part, stream_part
 from workbench.engine.selective_read import rows_where
-from workbench.rules.segments import ABORTED, COMMITTED, CORRUPT, EVENT, REPEATED, ROLLED_BACK
-from workbench.rules.streams import Entry
+from workbench.replication.stream.rules.segments import ABORTED, COMMITTED, CORRUPT, EVENT, REPEATED, ROLLED_BACK
+from workbench.replication.stream.rules.streams import Entry
 from workbench.tables import SCHEMAS, SOURCE, Numbers, joined
 
 BIG_MESSAGES, BIG_BYTES, BIG_ROWS = 16, 16 << 20, 100_000

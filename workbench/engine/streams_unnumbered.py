@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from workbench.engine.parquet_read import stream_part
 from workbench.engine.stream_diff import Cut, cuts
 from workbench.engine.streams import StreamLog
-from workbench.rules.segments import COMMITTED
-from workbench.rules.unnumbered import LEFT_OUT, NOT_COMPARED, UNLIKE, Committed, contents_of_two
+from workbench.replication.stream.rules.segments import COMMITTED
+from workbench.replication.stream.rules.unnumbered import LEFT_OUT, NOT_COMPARED, UNLIKE, Committed, contents_of_two
 
 _COLUMNS = ["position", "content", "ended", "rows", "ddl", "messages", "bytes"]
 
@@ -24,7 +24,7 @@ _COLUMNS = ["position", "content", "ended", "rows", "ddl", "messages", "bytes"]
 class ContentsOfTwo:
     """What two logs have of the transactions that both committed.
 
-    counts    how a content compares (`workbench.rules.unnumbered`) -> how many
+    counts    how a content compares (`workbench.replication.stream.rules.unnumbered`) -> how many
     unlike    position and place, in the log of the source, of those of different contents
     left_out  tables that the copy has nothing of -> how many transactions changed them at the source
     """

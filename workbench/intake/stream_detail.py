@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from workbench.engine.assembly import READ, assembled, damaged, message_of, starts_of
 from workbench.model import Format, Parsed, Piece, Problem, System
-from workbench.rules.segments import COMMITTED, TAIL, Stream, kept_pieces, transactions
+from workbench.replication.stream.rules.segments import COMMITTED, TAIL, Stream, kept_pieces, transactions
 
 LISTED = 10_000
 """So many records and transactions are listed, unless more are asked for."""

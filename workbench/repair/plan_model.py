@@ -28,7 +28,7 @@ from workbench.repair.fresh_positions import FreshPositions
 from workbench.repair.plan_types import ROLLED_BACK, Plan, Step, Vectors
 from workbench.repair.stream_models import model_of_streams
 from workbench.repair.tier_models import model_of_tiers
-from workbench.rules.pull_model import PullModel
+from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.rules.repair_model import ChangeGroup, Link, LogModel, MissingAt, Model, Server, maxima
 from workbench.rules.send_session import SEND, SortedLog
 from workbench.rules.vectors import last, newer

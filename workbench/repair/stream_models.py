@@ -9,8 +9,8 @@ from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.stream_diagnosis import VOID, Streams
 from workbench.diagnosis.stream_not_given import not_given
 from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.replication.stream.rules.repair_model import StreamModel
 from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server
-from workbench.rules.stream_model import StreamModel
 
 CONFLICT = "TXN_CONFLICT"
 ONLY_ON = "only on"

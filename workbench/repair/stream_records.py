@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from workbench.diagnosis.stream_diagnosis import LISTED, Streams
 from workbench.engine.assembly import READ, message_of
 from workbench.engine.selective_read import rows_where
-from workbench.rules.segments import COMMITTED, Stream, kept_pieces, transactions
+from workbench.replication.stream.rules.segments import COMMITTED, Stream, kept_pieces, transactions
 
 Record = tuple[int, int, tuple[int, ...], int]
 """First byte of a record, bytes of its message, which of its statements count, and the hash of the message."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.replication.tier.rules.repair_model import TierModel
 from workbench.rules.repair_model import Model
-from workbench.rules.tier_repair_model import TierModel
 
 Lacking = dict[str, tuple[int, int]]
 """Server -> what it misses and what it waits for, in records, as the diagnosis counts them."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from workbench.diagnosis.tier_diagnosis import Tiers
 from workbench.diagnosis.tier_rows import trees
+from workbench.replication.tier.rules.repair_model import tier_model
 from workbench.rules.repair_model import Model
-from workbench.rules.tier_repair_model import tier_model
 from workbench.topology.topology import Row
 
 

@@ -13,6 +13,8 @@ from workbench.diagnosis.stream_diagnosis import EVIDENT
 from workbench.journal import Journal, owned
 from workbench.model import Problem
 from workbench.repair.plan_progress import by_whom
+from workbench.replication.stream.rules.streams import WHY_UNKNOWN
+from workbench.replication.tier.rules.conditions import SAYS as CONDITIONS
 from workbench.report.glossary import OF_STREAMS, OF_TIERS, WORDS
 from workbench.report.redaction import (
     CODED,
@@ -27,8 +29,6 @@ from workbench.report.redaction import (
 )
 from workbench.report.report_data import gathered, names_in
 from workbench.report.report_text import worded
-from workbench.rules.streams import WHY_UNKNOWN
-from workbench.rules.tier_conditions import SAYS as CONDITIONS
 from workbench.rules.verdicts import NOT_COVERED, SAYS
 from workbench.safety import Secrets
 

@@ -12,6 +12,7 @@ from workbench.diagnosis.failing_links import LINK_FAILING
 from workbench.diagnosis.precedence import DECIDED_BY_A_PERSON
 from workbench.model import System, listed
 from workbench.repair.plan_progress import FINISHED, GIVEN_UP, HALF_DONE
+from workbench.replication.stream.rules.streams import WHY_UNKNOWN
 from workbench.report.glossary import glossary
 from workbench.report.report_data import (
     ALONE,
@@ -26,7 +27,6 @@ from workbench.report.report_data import (
 )
 from workbench.report.streamed import stream_worded
 from workbench.report.tiered import trees_worded
-from workbench.rules.streams import WHY_UNKNOWN
 from workbench.rules.verdicts import SAYS
 from workbench.views.mesh_text import link_says, server_says
 from workbench.views.verdict_style import PRESENT

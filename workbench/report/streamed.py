@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workbench.diagnosis.incident import Incident
-from workbench.rules.segments import ASK, COMMITTED, SAYS, TAIL
+from workbench.replication.stream.rules.segments import ASK, COMMITTED, SAYS, TAIL
 from workbench.views.verdict_style import MISSING, PENDING, STRANDED, UNKNOWN
 
 Row = Mapping[str, Any]

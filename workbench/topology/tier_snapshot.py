@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from workbench.engine.parquet_read import stream_part
 from workbench.engine.selective_read import rows_where
 from workbench.intake.inputs import Input
-from workbench.rules.tiers import Lsn, Node, Pull, Registry
+from workbench.replication.tier.rules.tiers import Lsn, Node, Pull, Registry
 from workbench.systems import format_with
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from workbench.intake.inputs import Input
 from workbench.intake.links import links_of, not_deleted, origins_of
 from workbench.intake.readings import Reading, readings_of
 from workbench.model import Format, Problem, System
-from workbench.rules.entries import Pulling
+from workbench.replication.entry.rules.entries import Pulling
 from workbench.rules.link_failures import LinkFailure
 from workbench.rules.send_session import Supplying
 from workbench.rules.vectors import Span, Vector, last

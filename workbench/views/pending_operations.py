@@ -21,7 +21,7 @@ from workbench.tables import TIME
 from workbench.topology.history import moment_of
 
 if TYPE_CHECKING:
-    from workbench.rules.pending import Replica, Server
+    from workbench.replication.changelog.rules.pending import Replica, Server
 
 SHOWN = 400
 """Operations of one picture."""

@@ -19,7 +19,7 @@ from workbench.engine.selective_read import groups_that, rows_of
 from workbench.engine.states import CREATED, DELETED, states_of_named
 from workbench.intake.inputs import Input
 from workbench.model import Problem
-from workbench.rules.entries import Pulling, Ranges, held
+from workbench.replication.entry.rules.entries import Pulling, Ranges, held
 from workbench.topology.history import moment_of
 from workbench.topology.topology import Replica
 from workbench.views.entry_ranges import must_pull

@@ -19,7 +19,7 @@ from workbench.engine.parquet_read import Part
 from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.model import Problem
-from workbench.rules.segments import (
+from workbench.replication.stream.rules.segments import (
     ABORTED,
     ASK,
     COMMITTED,

@@ -19,7 +19,7 @@ from workbench.engine.parquet_read import Part, stream_part
 from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.model import NotOfThisSystem, Problem
-from workbench.rules.segments import ABORTED, COMMITTED, REPEATED, ROLLED_BACK
+from workbench.replication.stream.rules.segments import ABORTED, COMMITTED, REPEATED, ROLLED_BACK
 from workbench.tables import Numbers
 from workbench.views.verdict_style import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
 

@@ -9,11 +9,21 @@ from typing import Any
 from workbench.diagnosis.incident import Incident
 from workbench.diagnosis.tier_text import in_order
 from workbench.model import Problem
-from workbench.rules.tier_conditions import GONE, HUNG, UNREACHABLE
-from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import Node
-from workbench.rules.topology_what_if import Add, Change, Fanout, Lose, Move, Reset, Shape, files_of, what_if
-from workbench.rules.tree_balancing import balanced
+from workbench.replication.tier.rules.conditions import GONE, HUNG, UNREACHABLE
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.tiers import Node
+from workbench.replication.tier.rules.topology_what_if import (
+    Add,
+    Change,
+    Fanout,
+    Lose,
+    Move,
+    Reset,
+    Shape,
+    files_of,
+    what_if,
+)
+from workbench.replication.tier.rules.tree_balancing import balanced
 from workbench.topology.tier_snapshot import TieredSnapshot, tiered_snapshot
 from workbench.views.tier_views import tree_in
 

@@ -11,7 +11,7 @@ from typing import Any
 from workbench.diagnosis.incident import Incident
 from workbench.diagnosis.tier_text import in_order
 from workbench.model import NotOfThisSystem, Problem
-from workbench.rules import tier_conditions as conditions
+from workbench.replication.tier.rules import conditions
 from workbench.views.verdict_style import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
 from workbench.views.verdict_style import VERDICTS as LOOKS
 

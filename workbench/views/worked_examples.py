@@ -10,7 +10,7 @@ from workbench.model import NotOfThisSystem, Problem
 from workbench.views.verdict_style import MISSING, PENDING, PRESENT
 
 if TYPE_CHECKING:
-    from workbench.rules.entries import Example, Moment
+    from workbench.replication.entry.rules.entries import Example, Moment
 
 
 def walks(incident: Incident) -> Mapping[str, Example]:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from workbench.rules.physical_log import Form
-from workbench.rules.tier_settings import NodeSettings, Settings, Tiering
+from workbench.replication.tier.rules.physical_log import Form
+from workbench.replication.tier.rules.settings import NodeSettings, Settings, Tiering
 from workbench.systems.comdb2.lsn import ANCHORS, COMMITS, FIRST, HEAD
 from workbench.systems.comdb2.naming import REGISTRY, database_in
 from workbench.systems.comdb2.rules import HOLDING, VERSIONS

@@ -23,7 +23,7 @@ from workbench.model import (
     listed,
     step,
 )
-from workbench.rules.segments import (
+from workbench.replication.stream.rules.segments import (
     ABORTED,
     ASK,
     COMMITTED,
@@ -35,7 +35,7 @@ from workbench.rules.segments import (
     SAYS,
     UNFINISHED,
 )
-from workbench.rules.streams import SOURCE_UNCLEAR, Difference
+from workbench.replication.stream.rules.streams import SOURCE_UNCLEAR, Difference
 from workbench.systems import format_with
 from workbench.systems.drizzle.errant import errant
 from workbench.systems.drizzle.formats import TRANSACTION_LOG

@@ -18,7 +18,7 @@ from workbench.diagnosis.stream_appliers import APPLIER, Applied, lacking_said
 from workbench.diagnosis.stream_diagnosis import Streams
 from workbench.diagnosis.stream_rows import purge_below
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
-from workbench.rules.segments import COMMITTED
+from workbench.replication.stream.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext

@@ -29,9 +29,9 @@ from workbench.repair.stream_records import (
     reached_before,
     records_of,
 )
+from workbench.replication.stream.rules.repair_model import StreamModel
+from workbench.replication.stream.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
 from workbench.rules.repair_model import MissingAt, Model
-from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
-from workbench.rules.stream_model import StreamModel
 from workbench.safety import printable
 from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.overtaken import Read, overtaken

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.diagnosis.stream_diagnosis import VOID, Streams
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
-from workbench.rules.segments import COMMITTED
+from workbench.replication.stream.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext

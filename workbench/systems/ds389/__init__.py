@@ -78,7 +78,7 @@ def _repairs() -> Any:
 
 
 def _pending() -> Any:
-    from workbench.rules.pending_examples import Pending
+    from workbench.replication.changelog.rules.pending_examples import Pending
 
     return Pending()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from workbench.model import Detectors, Kind, Naming, System
-from workbench.rules.entries import Example, Pulling
+from workbench.replication.entry.rules.entries import Example, Pulling
 from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
 from workbench.systems.kanidm.codes import CODES
 from workbench.systems.kanidm.formats import FORMATS

@@ -22,8 +22,8 @@ from workbench.model import (
     listed,
     step,
 )
+from workbench.replication.entry.rules.entries import TURNED_DOWN, Ranges
 from workbench.rules.assumptions import CLOCKS_AGREE, FILES_OF_ONE_TIME
-from workbench.rules.entries import TURNED_DOWN, Ranges
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.other_suppliers import instead_of_refresh, other_suppliers

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.diagnosis.entry_diagnosis import ranges_of
 from workbench.model import listed, step
-from workbench.rules.entries import TURNED_DOWN
+from workbench.replication.entry.rules.entries import TURNED_DOWN
 from workbench.systems.kanidm.cid import nanoseconds
 from workbench.systems.kanidm.rules.ranges import OK
 

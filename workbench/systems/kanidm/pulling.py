@@ -9,7 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.rules.entries import ALL_SEEN, MAY_TURN_DOWN, TURNED_DOWN, Answer, Peer, Pulling, Ranges, gate, owed
+from workbench.replication.entry.rules.entries import (
+    ALL_SEEN,
+    MAY_TURN_DOWN,
+    TURNED_DOWN,
+    Answer,
+    Peer,
+    Pulling,
+    Ranges,
+    gate,
+    owed,
+)
 from workbench.systems.kanidm.cid import DIGITS, SECOND
 from workbench.systems.kanidm.rules.ranges import (
     DOMAIN_MISMATCH,

@@ -14,8 +14,8 @@ from workbench.diagnosis.missed_by_vector import may_come_back
 from workbench.diagnosis.unrelated_data import odd_ones
 from workbench.model import counted, listed
 from workbench.repair.plan_types import ALL, ROLLED_BACK, Need, ProposedRepair, Repairs, Step, View
+from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.rules.assumptions import DATA_NAMED, NEW_DOMAIN_ENDS
-from workbench.rules.pull_model import PullModel
 from workbench.rules.repair_model import ChangeGroup
 from workbench.safety import as_file_name, printable
 from workbench.systems.kanidm.domains import (

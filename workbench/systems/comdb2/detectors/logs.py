@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from workbench.diagnosis.tier_generations import older_source
 from workbench.diagnosis.tier_sources import OfItsOwn
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.replication.tier.rules.physical_log import Compared, Gap
 from workbench.rules.assumptions import ASKED_IN_ORDER
-from workbench.rules.physical_log import Compared, Gap
 from workbench.systems.comdb2.detectors.histories import ASK_WHO_LEADS
 from workbench.systems.comdb2.detectors.nodes import rebuild
 from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of

@@ -9,7 +9,7 @@ from workbench.diagnosis.tier_earlier import taken_later
 from workbench.diagnosis.tier_holders import WaitedFor, waited_for
 from workbench.diagnosis.tier_rows import lacking_its_file, senders
 from workbench.model import Finding, first_few, step
-from workbench.rules.tier_conditions import (
+from workbench.replication.tier.rules.conditions import (
     CONNECTED,
     GAPPED,
     GONE,

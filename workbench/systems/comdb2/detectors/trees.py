@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from workbench.diagnosis.tier_rows import unlisted as unlisted_nodes
 from workbench.model import Finding, first_few, step
-from workbench.rules.tier_conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
-from workbench.rules.tiers import CIRCLE, Pull
+from workbench.replication.tier.rules.conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
+from workbench.replication.tier.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
 from workbench.systems.comdb2.detectors.shown import (
     by_default,
@@ -24,7 +24,7 @@ from workbench.systems.comdb2.detectors.shown import (
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.tier_diagnosis import Tiers
-    from workbench.rules.log_retention import LogHold
+    from workbench.replication.tier.rules.log_retention import LogHold
 
 
 def cycles(context: DetectorContext) -> Iterator[Finding]:

@@ -11,8 +11,8 @@ from workbench.diagnosis.tier_holders import waited_for
 from workbench.diagnosis.tier_sources import what_would_tell
 from workbench.model import counted
 from workbench.repair.plan_types import Need, ProposedRepair, View
+from workbench.replication.tier.rules.repair_model import GONE, TierModel
 from workbench.rules.repair_model import achieved
-from workbench.rules.tier_repair_model import GONE, TierModel
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
 from workbench.systems.comdb2.detectors.shown import some

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.repair.plan_types import ALL, Need, ProposedRepair, Step, View
-from workbench.rules.tier_repair_model import APART, GONE, PULLING, TierModel
-from workbench.rules.tree_balancing import Files, balanced
+from workbench.replication.tier.rules.repair_model import APART, GONE, PULLING, TierModel
+from workbench.replication.tier.rules.tree_balancing import Files, balanced
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.shown import some
 from workbench.systems.comdb2.lsn import shown

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from workbench.rules.tier_rules import SEED, Rules
+from workbench.replication.tier.rules.limits import SEED, Rules
 
 V2023 = replace(
     SEED,

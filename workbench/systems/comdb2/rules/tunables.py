@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from workbench.rules.tiers import Pull
+from workbench.replication.tier.rules.tiers import Pull
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from workbench.input_validation import NO_TEXTS, Inputs
-from workbench.rules.tiers import Lsn as LsnPair
-from workbench.rules.tiers import Node, Pull, Registry
+from workbench.replication.tier.rules.tiers import Lsn as LsnPair
+from workbench.replication.tier.rules.tiers import Node, Pull, Registry
 from workbench.systems.comdb2.lsn import LARGEST
 
 _WRITTEN = re.compile(r" *\{ *([0-9]{1,10}) *: *([0-9]{1,10}) *\} *", re.ASCII)

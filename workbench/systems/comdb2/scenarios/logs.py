@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from workbench.rules.log_retention import self_check
-from workbench.rules.reconnection import CLASSES, allowed_source, overlaps
+from workbench.replication.tier.rules.log_retention import self_check
+from workbench.replication.tier.rules.reconnection import CLASSES, allowed_source, overlaps
 from workbench.systems.comdb2.scenarios.fields import Count, ListedLsn, Lsn, Seconds, Versioned
 from workbench.systems.comdb2.scenarios.fields import lsn_read as read
 

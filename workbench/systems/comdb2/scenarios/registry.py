@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.input_validation import Inputs
-from workbench.rules.candidates import Call
-from workbench.rules.log_retention import hung, log_holder
-from workbench.rules.registration import register
+from workbench.replication.tier.rules.candidates import Call
+from workbench.replication.tier.rules.log_retention import hung, log_holder
+from workbench.replication.tier.rules.registration import register
 from workbench.systems.comdb2.rules import HOLDING, V2023, V2026, VERSIONS
 from workbench.systems.comdb2.scenarios.fields import BareLsn, Count, Seconds, Tables, listed
 

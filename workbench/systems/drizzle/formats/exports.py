@@ -22,7 +22,7 @@ from google.protobuf import text_format
 
 from workbench import tables
 from workbench.model import LINES, WHOLE, Format, Parsed, Piece, Reject
-from workbench.rules.segments import QUEUED
+from workbench.replication.stream.rules.segments import QUEUED
 from workbench.systems.drizzle.formats.messages_pb2 import Transaction
 from workbench.systems.drizzle.formats.segments import Messages
 

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from workbench.input_validation import Inputs
-from workbench.rules.pending import BEFORE_359, PRIMARY_CSN, SINCE_359, Replica, Rules, Server, Step, origin_of
+from workbench.replication.changelog.rules.pending import (
+    BEFORE_359,
+    PRIMARY_CSN,
+    SINCE_359,
+    Replica,
+    Rules,
+    Server,
+    Step,
+    origin_of,
+)
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.scenarios.fields import Csn, PerRid, RidNumber
 

@@ -1,1 +1,1 @@
-"""What Kanidm does instead of the early design note (`workbench/rules/entries.py`), over the same words."""
+"""What Kanidm does instead of the early design note (`workbench/replication/entry/rules/entries.py`), over the same words."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from workbench.rules.entries import Example, Moment
+from workbench.replication.entry.rules.entries import Example, Moment
 from workbench.systems.kanidm.rules.walk import DESIGN, FLIPS, KANIDM, OK, REFUSED, Walk
 
 _WHY = {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workbench.rules.entries import Cid, next_time
+from workbench.replication.entry.rules.entries import Cid, next_time
 from workbench.systems.kanidm.cid import SECOND
 from workbench.systems.kanidm.rules.ranges import (
     APPLIED,

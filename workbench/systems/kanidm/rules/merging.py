@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from workbench.rules.entries import Cid, Ranges
+from workbench.replication.entry.rules.entries import Cid, Ranges
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workbench.rules.entries import Cid, Ranges
+from workbench.replication.entry.rules.entries import Cid, Ranges
 
 OK, REFRESH, UNWILLING, CRITICAL, NO_OVERLAP = "Ok", "Refresh", "Unwilling", "Critical", "NoRUVOverlap"
 """What a comparison comes to."""

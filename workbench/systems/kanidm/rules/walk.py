@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from workbench.model import Problem
-from workbench.rules import entries as note
-from workbench.rules.entries import Cid, Ranges
+from workbench.replication.entry.rules import entries as note
+from workbench.replication.entry.rules.entries import Cid, Ranges
 from workbench.systems.kanidm.rules.merging import Live, State, Tombstone, merge, sent
 from workbench.systems.kanidm.rules.ranges import OK, range_diff, supplied
 

@@ -10,9 +10,9 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from workbench.input_validation import Inputs
 from workbench.model import Problem
-from workbench.rules import entries as rules
-from workbench.rules.entries import Operation
-from workbench.rules.entries import Ranges as RangesOf
+from workbench.replication.entry.rules import entries as rules
+from workbench.replication.entry.rules.entries import Operation
+from workbench.replication.entry.rules.entries import Ranges as RangesOf
 from workbench.systems.kanidm.scenarios.fields import Cid, Ranges, Time, listed
 
 MOST = 100_000

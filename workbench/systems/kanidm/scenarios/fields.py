@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from workbench.rules.entries import Cid as CidPair
-from workbench.rules.entries import Ranges as RangesOf
+from workbench.replication.entry.rules.entries import Cid as CidPair
+from workbench.replication.entry.rules.entries import Ranges as RangesOf
 
 LARGEST = 2**64
 """No time is later: nanoseconds since 1970 fit."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, WithJsonSchema
 
 from workbench.input_validation import Inputs
-from workbench.rules.entries import next_time
+from workbench.replication.entry.rules.entries import next_time
 from workbench.systems.kanidm.cid import SECOND, cid_text
 from workbench.systems.kanidm.scenarios.fields import Time
 

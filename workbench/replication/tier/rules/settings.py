@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from workbench.rules.physical_log import Form
-from workbench.rules.tier_rules import Rules
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.physical_log import Form
 
 NodeSettings = Mapping[str, Mapping[str, list[str | None]]]
 """Kind of setting -> name -> what it is set to, in the order of the file."""

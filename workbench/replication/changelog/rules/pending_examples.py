@@ -1,6 +1,6 @@
 """The scenarios of the design of the pending list, as examples: what each rule set makes of them.
 
->>> from workbench.rules.pending import RULE_SETS
+>>> from workbench.replication.changelog.rules.pending import RULE_SETS
 >>> [play("2.2", rules).state()[0]["1"].max for rules in RULE_SETS.values()]
 ['66000002000000010000', '66000002000000010000', '66000000000000010000']
 """
@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from workbench.rules.pending import PRIMARY_CSN, RULE_SETS, Replica, Rules, Server, Step, origin_of
+from workbench.replication.changelog.rules.pending import (
+    PRIMARY_CSN,
+    RULE_SETS,
+    Replica,
+    Rules,
+    Server,
+    Step,
+    origin_of,
+)
 from workbench.rules.vectors import Span
 
 

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from workbench.rules.tier_moves import Exchanging
-from workbench.rules.tiers import Pull, Registry, tree
-from workbench.rules.topology_what_if import Files, files_of
+from workbench.replication.tier.rules.moves import Exchanging
+from workbench.replication.tier.rules.tiers import Pull, Registry, tree
+from workbench.replication.tier.rules.topology_what_if import Files, files_of
 
 _Class = int | None
 """The file in which a log ends; None: not known, such a node may go anywhere."""

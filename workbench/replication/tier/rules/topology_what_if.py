@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from workbench.model import Problem
-from workbench.rules.candidates import Call
-from workbench.rules.log_retention import log_holder
-from workbench.rules.registration import register
-from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import Node, Pull, Registry, Tree, tree
+from workbench.replication.tier.rules.candidates import Call
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.log_retention import log_holder
+from workbench.replication.tier.rules.registration import register
+from workbench.replication.tier.rules.tiers import Node, Pull, Registry, Tree, tree
 
 Files = Mapping[str, tuple[int, int]]
 """Node -> the first and the last file of its log."""

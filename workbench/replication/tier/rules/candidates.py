@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import Node, Pull, Registry
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.tiers import Node, Pull, Registry
 
 Key = tuple[str, str]
 """A node: its database and host, as the tables have it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from workbench.rules.tiers import Lsn
+from workbench.replication.tier.rules.tiers import Lsn
 
 UNKNOWN_CLASS = "unknown"
 _CLASSES = {UNKNOWN_CLASS: 0, "test": 1, "fuzz": 1, "integration": 1, "alpha": 2, "beta": 3, "uat": 3, "prod": 4}

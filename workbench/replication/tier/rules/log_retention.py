@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import Lsn, Node, Registry
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.tiers import Lsn, Node, Registry
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
-from workbench.rules.candidates import Call, Candidate, Key, Pass
-from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import Node, Registry
+from workbench.replication.tier.rules.candidates import Call, Candidate, Key, Pass
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.tiers import Node, Registry
 
 
 @dataclass(frozen=True)

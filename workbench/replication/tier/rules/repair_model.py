@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
-from workbench.rules.candidates import Call, hosts_asked_for
-from workbench.rules.log_retention import LogHold, log_holder
-from workbench.rules.registration import register
+from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
+from workbench.replication.tier.rules.limits import Rules
+from workbench.replication.tier.rules.log_retention import LogHold, log_holder
+from workbench.replication.tier.rules.registration import register
+from workbench.replication.tier.rules.tiers import CIRCLE, Lsn, Node, Pull, Registry, Tree, tree
 from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server
-from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import CIRCLE, Lsn, Node, Pull, Registry, Tree, tree
 from workbench.rules.vectors import Span
 
 GONE = frozenset({"ghost", "frozen", "hung"})

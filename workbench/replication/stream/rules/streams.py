@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workbench.rules.segments import (
+from workbench.replication.stream.rules.segments import (
     ABORTED,
     COMMITTED,
     CONFLICT,

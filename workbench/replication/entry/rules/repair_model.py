@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import NAMESPACE_OID, uuid5
 
-from workbench.rules.entries import MAY_TURN_DOWN, Answer, Peer, Pulling
+from workbench.replication.entry.rules.entries import MAY_TURN_DOWN, Answer, Peer, Pulling
 from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server, initialise
 from workbench.rules.vectors import Span
 

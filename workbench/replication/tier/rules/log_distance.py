@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from workbench.rules.tiers import Lsn
+from workbench.replication.tier.rules.tiers import Lsn
 
 
 def exact(here: Lsn, there: Lsn, sizes: Mapping[int, int]) -> int | None:

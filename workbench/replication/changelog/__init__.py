@@ -1,0 +1,1 @@
+"""The style of ordered logs of changes and vectors, as 389 Directory Server replicates."""

@@ -1,0 +1,1 @@
+"""The style of transactions in segments, as Drizzle replicates."""
