@@ -11,8 +11,8 @@ from test_comdb2_diagnosis import diagnosed
 from tier_files import Made
 
 from workbench import Case
-from workbench.diagnosis.tier_text import tiers_text
 from workbench.repair.planner import plan
+from workbench.replication.tier.sections import tiers_text
 
 FORK = beside("S@s2", FORKED, dumps(WHOLE, WHOLE))
 

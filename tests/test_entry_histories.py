@@ -12,7 +12,7 @@ from kanidm_samples import START, entry_id, origin, text_of
 
 from workbench import Case
 from workbench.diagnosis.case_diagnosis import diagnose
-from workbench.diagnosis.entry_diagnosis import verdicts_by_entry
+from workbench.replication.entry.diagnosis.state_comparison import verdicts_by_entry
 from workbench.rules.verdicts import MISSING, PRESENT
 from workbench.systems.kanidm.rules.merging import Live
 from workbench.systems.kanidm.rules.ranges import ranges_of, reply

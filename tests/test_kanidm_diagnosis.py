@@ -16,9 +16,9 @@ from workbench import Case, Problem
 from workbench.cli import main
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.codes import codes_of
-from workbench.diagnosis.entry_diagnosis import verdicts_by_entry
 from workbench.diagnosis.output_keys import undocumented
 from workbench.diagnosis.pair_matrix_text import decision_words
+from workbench.replication.entry.diagnosis.state_comparison import verdicts_by_entry
 from workbench.systems import system_named
 from workbench.topology.topology import topology
 

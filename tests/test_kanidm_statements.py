@@ -12,10 +12,10 @@ from test_kanidm_links import collected, config
 
 from workbench import Case
 from workbench.diagnosis.diagnosis_text import headline
-from workbench.diagnosis.entry_diagnosis import verdicts_by_entry
 from workbench.diagnosis.pair_matrix_text import told
-from workbench.diagnosis.retention_horizon_text import left_behind
 from workbench.repair.planner import plan
+from workbench.replication.entry.diagnosis.state_comparison import verdicts_by_entry
+from workbench.replication.entry.sections import left_behind
 from workbench.systems import system_named
 from workbench.topology.topology import topology
 

@@ -11,7 +11,7 @@ import pytest
 from test_comdb2_diagnosis import diagnosed, node
 from tier_files import Made, written
 
-from workbench.diagnosis.tier_histories import apart, parted_from
+from workbench.replication.tier.diagnosis.histories import apart, parted_from
 from workbench.replication.tier.rules.physical_log import Place
 
 

@@ -23,18 +23,12 @@ from workbench.diagnosis.causes import name_causes
 from workbench.diagnosis.collection_order import with_order
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.detectors import detected
-from workbench.diagnosis.entry_diagnosis import judged_by_entry, pulls
 from workbench.diagnosis.finding_references import drop_void_causes, name_what_tells, with_shown_references
 from workbench.diagnosis.findings_text import with_servers
 from workbench.diagnosis.passed_over_changes import note_passed_over
 from workbench.diagnosis.precedence import in_precedence
 from workbench.diagnosis.resting_links import note_resting
 from workbench.diagnosis.steps_before_filling import with_steps_before_filling
-from workbench.diagnosis.stream_diagnosis import REFUSED, judged_by_stream
-from workbench.diagnosis.stream_rows import applier_rows, copy_rows, log_rows, replica_rows
-from workbench.diagnosis.stream_sources import with_sources
-from workbench.diagnosis.tier_rows import judged_by_tier, trees
-from workbench.diagnosis.tier_sources import on_furthest
 from workbench.diagnosis.unnamed_logs import drop_what_unnamed_logs_hold
 from workbench.diagnosis.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosis.verdicts import verdicts
@@ -44,6 +38,12 @@ from workbench.engine.positions import place
 from workbench.intake.files import EMPTY
 from workbench.intake.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem, counted
+from workbench.replication.entry.diagnosis.state_comparison import judged_by_entry, pulls
+from workbench.replication.stream.diagnosis.log_comparison import REFUSED, judged_by_stream
+from workbench.replication.stream.diagnosis.rows import applier_rows, copy_rows, log_rows, replica_rows
+from workbench.replication.stream.diagnosis.sources import with_sources
+from workbench.replication.tier.diagnosis.sources import on_furthest
+from workbench.replication.tier.diagnosis.tree_rows import judged_by_tier, trees
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, SendSession, plan
 from workbench.systems import system_named
 from workbench.topology.history import moment_of

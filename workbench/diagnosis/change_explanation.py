@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 
 from workbench.case.case import Case
 from workbench.diagnosis.case_diagnosis import case_at, logs_of, session_in
-from workbench.diagnosis.entry_diagnosis import names_of, pulls, verdicts_by_entry
-from workbench.diagnosis.stream_diagnosis import Streams
-from workbench.diagnosis.stream_verdicts import verdicts_by_stream, would_send
-from workbench.diagnosis.tier_diagnosis import Tiers
-from workbench.diagnosis.tier_stories import placed, verdicts_by_tier, would_give
 from workbench.diagnosis.verdicts import verdicts_on
 from workbench.engine.logs import StoredLog
 from workbench.engine.parquet_read import stream_part
 from workbench.model import Problem
+from workbench.replication.entry.diagnosis.state_comparison import names_of, pulls, verdicts_by_entry
+from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.explanation import verdicts_by_stream, would_send
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.explanation import placed, verdicts_by_tier, would_give
 from workbench.rules.send_session import NOTHING, SEND, SENT
 from workbench.rules.verdicts import PRESENT, Verdict
 from workbench.topology.topology import Row, Topology, topology

@@ -1,4 +1,4 @@
-"""Findings about changes: what was missed, what nobody will deliver, what is on its way, and which server went back in time."""
+"""Findings about changes: what was missed, what nobody will deliver, and what is on its way."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.before_filling import fed_alone_first, losing_sources, source_first
-from workbench.diagnosis.changes_thrown_away import is_thrown_away, kept_by_entries, missed_by_all, named_in
+from workbench.diagnosis.changes_thrown_away import is_thrown_away, missed_by_all, named_in
 from workbench.diagnosis.closed_ways import unlogged
 from workbench.diagnosis.dropped_changes import how_dropped, restart_first
-from workbench.diagnosis.entry_diagnosis import OF_TWO, OWN_SINCE, clock_of, is_shared
 from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
 from workbench.diagnosis.former_suppliers import supplier_again, was_maker
 from workbench.diagnosis.fractional import alike_first
 from workbench.diagnosis.left_in_logs import LOG_ONLY
 from workbench.diagnosis.links_for_stranded import agreement_first
-from workbench.diagnosis.made_by_others import made_by_others, makers_in_words, makers_of
+from workbench.diagnosis.made_by_others import made_by_others, makers_in_words
 from workbench.diagnosis.missed_by_vector import lost_with, missed_of_vector, refill_of
-from workbench.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.diagnosis.only_holders import as_collected, keep_only_holder, only_here
 from workbench.diagnosis.passed_over_changes import are_lost, fill_instead, of_them_passed_over
 from workbench.diagnosis.pending_fixes import mend_first, no_way_now, to_be_fed
-from workbench.diagnosis.queued_changes import comes_first, how_queued, in_a_queue, needed_first, queue_step
 from workbench.diagnosis.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosis.repair_sources import (
     from_a_log_of_before,
@@ -47,12 +44,20 @@ from workbench.diagnosis.shown_by_entries import (
 from workbench.diagnosis.stuck_servers import to_be_filled
 from workbench.diagnosis.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step, time_passed
-from workbench.rules.vectors import last
+from workbench.replication.entry.diagnosis.state_comparison import OF_TWO, OWN_SINCE, is_shared
+from workbench.replication.stream.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
+from workbench.replication.stream.diagnosis.queued_changes import (
+    comes_first,
+    how_queued,
+    in_a_queue,
+    needed_first,
+    queue_step,
+)
 from workbench.rules.verdicts import ENTRIES_LACK
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
-    from workbench.topology.topology import Replica, Topology
+    from workbench.topology.topology import Replica
 
 Key = tuple[str, str | None, str]
 """Server, suffix and origin."""
@@ -71,114 +76,6 @@ def _proof(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: row[key] for key in keys if row.get(key) is not None} | ({"held_by": held} if held else {})
 
 
-# --- a server that went back in time
-
-
-def rolled_back(context: DetectorContext) -> Iterator[Finding]:
-    """Others hold own changes of a server, made before it was read, that it does not know: it runs on an older state."""
-    newest = context.newest()
-    for one in context.topology.replicas:
-        if one.origin is None or not (one.claims or one.log):
-            continue
-        # What it claimed when it was read once more counts: it wrote on while the others were read.
-        own = max(_last(one, one.origin), one.later.get(one.origin, ""))
-        others = {
-            other.server: _last(other, one.origin)
-            for other in context.topology.replicas
-            if other.suffix == one.suffix and other is not one
-        }
-        ahead = {server: position for server, position in others.items() if position > own}
-        if not ahead:
-            continue
-        top = max(ahead.values())
-        if context.topology.made_meanwhile(context.topology.system.moment(top)):
-            continue
-        earlier = context.earlier
-        before = replica_of(earlier, one) if earlier else None
-        had = _last(before, one.origin) if before else ""
-        # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
-        if not (had > own or _lived_on(context, one, top, newest.get(one.server))) or _of_two(context, one):
-            continue
-        show = context.topology.system.show
-        lacked = {
-            row["position"]
-            for row in context.verdicts.missing
-            if (row["server"], row["suffix"], row["origin"]) == (one.server, one.suffix, one.origin)
-        }
-        if {show(top), *lacked} <= makers_of(context, one.server, one.suffix, {show(top), *lacked}).keys():
-            continue
-        replaced = "" if context.topology.pulling else replaced_after(context, one.server, one.suffix, [top])
-        why = f"{replaced}, and these data lack them" if replaced else "it was restored from an older state"
-        shown = "which was restored from an older state"
-        if not own and not replaced and not context.topology.pulling:
-            if show(top) in (kept_by_entries(context, one.suffix, one.origin, one.server, [show(top)]) or ()):
-                continue  # its vector was made anew, and its data are those of before
-            why = "its vector was made anew, as where a server is made a supplier again, or it was restored from an older state"
-            shown = "or its vector was made anew"
-        yield Finding(
-            "ROLLED_BACK",
-            "error",
-            f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
-            f"{why}{_refuses(context, one)}",
-            server=one.server,
-            origin=one.origin,
-            suffix=one.suffix,
-            items=(show(top),),
-            evidence=first_few(
-                {"server": server, "knows": show(position) if position else None, "of_origin": one.origin}
-                for server, position in sorted({**others, one.server: own}.items())
-            ),
-            fix=(_given_back(context, one),),
-            root=""
-            if context.topology.pulling
-            else f"own changes are gone on {one.server}"
-            + (f": {replaced}, without them" if replaced else f", {shown}"),
-        )
-
-
-def _of_two(context: DetectorContext, one: Replica) -> bool:
-    """True where servers pull and another one makes changes as the same origin: which of these it lost, nothing tells."""
-    return context.topology.pulling is not None and is_shared(context.topology, one)
-
-
-def _refuses(context: DetectorContext, one: Replica) -> str:
-    """How much entries of others still show of what it lost, in words; empty where they show none."""
-    key = (one.server, one.suffix, one.origin)
-    waits = (row for row in context.verdicts.pending if (row["server"], row["suffix"], row["origin"]) == key)
-    count = sum(row["count"] for row in waits) if context.topology.pulling else 0
-    return f"; entries of other servers still show {counted(count, 'change')} of these" if count else ""
-
-
-def _given_back(context: DetectorContext, one: Replica) -> dict[str, str | None]:
-    """How a server comes to what it lost, where suppliers send from a log, and where consumers ask."""
-    if context.topology.pulling:
-        return step(
-            f"let nobody write on {one.server}, and refresh it from the server with the most complete data",
-            "it refuses whatever is supplied to it as long as that holds own changes of it which it does not know",
-            "its next own change moves its vector over those that it lost, and hides them; "
-            + lost_with(context, one.server, one.suffix),
-        )
-    return step(
-        f"let nobody write on {one.server} until it has its own changes back; "
-        f"let another server send to it, and make one change there so that a session begins",
-        "its next own change moves its vector over the ones that it lost, and they are never sent to it again",
-        "the server itself writes: a keep-alive update soon after its start is enough to hide them",
-    )
-
-
-def _lived_on(context: DetectorContext, one: Replica, change: str, newest: datetime | None) -> bool:
-    """True if the server was read after it made this change.
-
-    Where its files tell its own clock that alone counts: the changes of a server with a clock ahead lie in its future.
-    """
-    if context.topology.pulling:
-        clock = clock_of(context.case, context.topology, one)
-        return clock is not None and context.topology.system.halves(change)[0] <= clock
-    known = moment_of(context, *(span.max for span in one.seen().values() if span.max))
-    alive, made = max(filter(None, (newest, known)), default=None), moment_of(context, change)
-    return bool(alive and made and made < alive)
-
-
 def _of_changes(key: Key, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Of whom a finding about these changes speaks, and what proves it."""
     server, suffix, origin = key
@@ -195,7 +92,7 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
     origins = {(one.server, one.suffix): one.origin for one in context.topology.replicas}
     # What its entries lose while its log keeps it was not lost by going back in time.
     logged = (row for row in context.verdicts.missing if row.get("rule") != ENTRIES_LACK)
-    of_two = {(one.server, one.suffix) for one in context.topology.replicas if _of_two(context, one)}
+    of_two = {(one.server, one.suffix) for one in context.topology.replicas if shares_origin(context, one)}
     gone, of_others = named_in(context.thrown_away), context.once(made_by_others)
     logged = (row for row in logged if (row["server"], row["suffix"], row["position"]) not in of_others)
     for key, lost in _by_key(logged).items():
@@ -585,13 +482,9 @@ _NEXT_LOOK = step(
 )
 
 
-def replica_of(shown: Topology, one: Replica) -> Replica | None:
-    """The same replica in another snapshot."""
-    return next((old for old in shown.replicas if (old.server, old.suffix) == (one.server, one.suffix)), None)
-
-
-def _last(one: Replica, origin: str) -> str:
-    return last(one.seen(), origin) or ""
+def shares_origin(context: DetectorContext, one: Replica) -> bool:
+    """True where servers pull and another one makes changes as the same origin: which of these it lost, nothing tells."""
+    return context.topology.pulling is not None and is_shared(context.topology, one)
 
 
 def moment_of(context: DetectorContext, *positions: str) -> datetime | None:

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.stream_appliers import told_beyond
-from workbench.diagnosis.tier_heads import proven_beyond
 from workbench.model import Finding
+from workbench.replication.stream.diagnosis.appliers import told_beyond
+from workbench.replication.tier.diagnosis.heads import proven_beyond
 from workbench.rules.assumptions import LOG_READ_FIRST, NOT_CUT_BACK
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.stream_diagnosis import Streams
-    from workbench.diagnosis.tier_diagnosis import Tiers
     from workbench.diagnosis.verdict_rows import Verdicts
+    from workbench.replication.stream.diagnosis.log_comparison import Streams
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 PENDING, GAP = "PENDING_CHANGES", "QUEUE_GAP"
 

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from workbench.case.case import Case
 from workbench.diagnosis.changes_thrown_away import ThrownAway, thrown_away
 from workbench.diagnosis.closed_ways import LinkedPairs
-from workbench.diagnosis.retention_horizon import Floors, floors_of
 from workbench.diagnosis.unseen_suppliers import unseen_rows
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.parquet_read import stream_part
@@ -22,6 +21,7 @@ from workbench.engine.selective_read import highest
 from workbench.intake.files import EMPTY
 from workbench.intake.inputs import Input
 from workbench.intake.links import ASKS, address_in, not_deleted
+from workbench.replication.entry.diagnosis.retention_horizon import Floors, floors_of
 from workbench.systems import format_with
 from workbench.topology.suffix_evidence import newest_times
 from workbench.topology.topology import Replica, Row, Topology, not_collected, topology

@@ -21,6 +21,7 @@ from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.differing_entries import entries_differ
 from workbench.diagnosis.failing_links import leave_off, link_failing, mend_before, waiting_behind
 from workbench.diagnosis.misnamed_links import address_first
+from workbench.diagnosis.rollbacks import rolled_back
 from workbench.diagnosis.shared_origin import compared_logs
 from workbench.diagnosis.stalled_links import stalled_but_green, status_of
 from workbench.diagnosis.stuck_servers import reinit_required
@@ -454,7 +455,7 @@ def unreadable_input(context: DetectorContext) -> Iterator[Finding]:
 DETECTORS: Detectors = {
     GENERATION: (unrelated_data,),
     IDENTITY: (duplicate_origin, dead_origin, supplier_not_collected, clock_ahead),
-    ROLLBACK: (change_findings.rolled_back, change_findings.own_changes_hidden),
+    ROLLBACK: (rolled_back, change_findings.own_changes_hidden),
     HOLES: (
         change_findings.missed_change,
         changes_thrown_away,

@@ -7,13 +7,11 @@ from typing import Any
 
 from workbench.diagnosis.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosis.dropped_changes import dropped_say, is_sent, perhaps_restarted
-from workbench.diagnosis.entry_diagnosis import OWN_SINCE, own_since_say
 from workbench.diagnosis.failing_links import all_behind, delivering, failing_rows, failing_say
 from workbench.diagnosis.findings_text import findings_text
 from workbench.diagnosis.first_line import by_suffix, doubts, most_of, on_which, root_of, several_suffixes, with_nouns
 from workbench.diagnosis.pair_matrix_text import matrix_text, outside_text
 from workbench.diagnosis.precedence import roots_of
-from workbench.diagnosis.queued_changes import behind_gap_say, held_by, in_a_queue, no_session_say
 from workbench.diagnosis.refusals import refused_say
 from workbench.diagnosis.relayed_changes import (
     ANSWERED_NOT_APPLIED,
@@ -23,10 +21,12 @@ from workbench.diagnosis.relayed_changes import (
     Wait,
     held_up,
 )
-from workbench.diagnosis.retention_horizon_text import floors_text
-from workbench.diagnosis.stream_text import streams_text
-from workbench.diagnosis.tier_text import tiers_text
 from workbench.model import System, listed
+from workbench.replication.entry.diagnosis.state_comparison import OWN_SINCE, own_since_say
+from workbench.replication.entry.sections import floors_text
+from workbench.replication.stream.diagnosis.queued_changes import behind_gap_say, held_by, in_a_queue, no_session_say
+from workbench.replication.stream.sections import streams_text
+from workbench.replication.tier.sections import tiers_text
 from workbench.rules.verdicts import MISSING, UNKNOWN
 from workbench.text_table import aligned, one_cell
 from workbench.topology.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED

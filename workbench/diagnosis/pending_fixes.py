@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.behind_links import suppliers_first
 from workbench.diagnosis.closed_ways import has_some, runs, unlogged
-from workbench.diagnosis.entry_diagnosis import is_shared
 from workbench.diagnosis.failing_links import LINK_DISABLED, LINK_FAILING, refuses_all
 from workbench.diagnosis.former_origins import cleaning_first
 from workbench.diagnosis.former_suppliers import maker_before, not_by_links, stranded_on
@@ -17,10 +16,11 @@ from workbench.diagnosis.lost_own_element import one_change_first
 from workbench.diagnosis.passed_over_changes import passed_over
 from workbench.diagnosis.restart_order import read_first
 from workbench.diagnosis.stuck_servers import to_be_filled
-from workbench.diagnosis.tier_waiting import waiting_step
 from workbench.diagnosis.without_record import without_record
 from workbench.model import counted, listed, step
+from workbench.replication.entry.diagnosis.state_comparison import is_shared
 from workbench.replication.entry.rules.entries import OTHER_VERSION, TURNED_DOWN
+from workbench.replication.tier.diagnosis.waiting import waiting_step
 from workbench.rules.link_failures import CLOCK_REFUSED
 from workbench.rules.send_session import ANCHOR_NOT_FOUND
 

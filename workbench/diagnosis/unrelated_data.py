@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.automatic_refresh import deletes_its_data, stop_it_first, taken_anew
 from workbench.diagnosis.initialisations import initialisations
 from workbench.diagnosis.left_in_logs import gone_with_the_data, make_again, save_first
 from workbench.diagnosis.repair_sources import best_links_to, waits_for
 from workbench.diagnosis.replaced_data import told_last
 from workbench.model import Finding, counted, first_few, listed, step
+from workbench.replication.entry.diagnosis.automatic_refresh import deletes_its_data, stop_it_first, taken_anew
 from workbench.rules.verdicts import REPLACED
 from workbench.topology.suffix_evidence import Evidence
 

@@ -13,9 +13,9 @@ from workbench.rules.verdicts import Reset
 if TYPE_CHECKING:
     from workbench.diagnosis.dropped_changes import Dropping
     from workbench.diagnosis.kept_after_cleaning import Stretch
-    from workbench.diagnosis.stream_diagnosis import Streams
-    from workbench.diagnosis.tier_diagnosis import Tiers
     from workbench.engine.state_fates import Fate
+    from workbench.replication.stream.diagnosis.log_comparison import Streams
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 
 LIMIT = 10_000

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.diagnosis.before_replacing import fillings_by
 from workbench.diagnosis.dropped_changes import CLEAN_HANGING, CLEANED_ORIGIN_BACK, perhaps_restarted
-from workbench.diagnosis.entry_diagnosis import OWN_SINCE
 from workbench.diagnosis.failing_links import LINK_FAILING, busy_links
 from workbench.diagnosis.refusals import harmless, refused_at
 from workbench.diagnosis.relayed_changes import (
@@ -17,6 +16,7 @@ from workbench.diagnosis.relayed_changes import (
     STOPPED_BECAUSE,
 )
 from workbench.model import Finding, System, listed
+from workbench.replication.entry.diagnosis.state_comparison import OWN_SINCE
 from workbench.rules.repair_model import MissingAt, Model
 from workbench.topology.topology import Link, Topology
 

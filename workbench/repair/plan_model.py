@@ -15,9 +15,7 @@ from typing import Any
 from workbench.diagnosis.cleaned_origins import CLEANED_HERE
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.dropped_changes import dropped_rows
-from workbench.diagnosis.entry_diagnosis import changes_shown, now_at, states_of
 from workbench.diagnosis.left_in_logs import left_in_log
-from workbench.diagnosis.pull_outcomes import links_between, lots_of
 from workbench.diagnosis.repair_sources import doubted_on
 from workbench.engine.logs import StoredLog
 from workbench.engine.position_index import LOWEST, Pair, Span
@@ -26,9 +24,11 @@ from workbench.model import counted
 from workbench.repair.cut_off_suppliers import without_unsent
 from workbench.repair.fresh_positions import FreshPositions
 from workbench.repair.plan_types import ROLLED_BACK, Plan, Step, Vectors
-from workbench.repair.stream_models import model_of_streams
-from workbench.repair.tier_models import model_of_tiers
+from workbench.replication.entry.diagnosis.pull_outcomes import links_between, lots_of
+from workbench.replication.entry.diagnosis.state_comparison import changes_shown, now_at, states_of
 from workbench.replication.entry.rules.repair_model import PullModel
+from workbench.replication.stream.plan_model import model_of_streams
+from workbench.replication.tier.plan_model import model_of_tiers
 from workbench.rules.repair_model import ChangeGroup, Link, LogModel, MissingAt, Model, Server, maxima
 from workbench.rules.send_session import SEND, SortedLog
 from workbench.rules.vectors import last, newer

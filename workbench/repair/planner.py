@@ -76,8 +76,6 @@ from workbench.repair.plan_types import (
     View,
     is_found,
 )
-from workbench.repair.stream_models import Beside, add_beside, as_counted, conflict_code, not_judged
-from workbench.repair.tier_counts import Lacking, holes_filled, tiers_afterwards, tiers_as_counted
 from workbench.repair.unlike_entries import ENTRIES_DIFFER, all_unlike, of_their_own
 from workbench.repair.unmended_findings import (
     Taken,
@@ -88,6 +86,8 @@ from workbench.repair.unmended_findings import (
     unmarked,
     why_left,
 )
+from workbench.replication.stream.plan_model import Beside, add_beside, as_counted, conflict_code, not_judged
+from workbench.replication.tier.plan_counts import Lacking, holes_filled, tiers_afterwards, tiers_as_counted
 from workbench.rules.repair_model import Achieved, LogModel, MissingAt, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
 from workbench.safety import printable

@@ -9,10 +9,10 @@ from typing import Any
 
 from workbench.diagnosis.codes import all_codes
 from workbench.diagnosis.incident import Incident
-from workbench.diagnosis.stream_diagnosis import EVIDENT
 from workbench.journal import Journal, owned
 from workbench.model import Problem
 from workbench.repair.plan_progress import by_whom
+from workbench.replication.stream.diagnosis.log_comparison import EVIDENT
 from workbench.replication.stream.rules.streams import WHY_UNKNOWN
 from workbench.replication.tier.rules.conditions import SAYS as CONDITIONS
 from workbench.report.glossary import OF_STREAMS, OF_TIERS, WORDS

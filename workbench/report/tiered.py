@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosis.incident import Incident
-from workbench.diagnosis.tier_text import in_order, place_of
+from workbench.replication.tier.sections import in_order, place_of
 
 Row = Mapping[str, Any]
 

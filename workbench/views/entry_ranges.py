@@ -12,8 +12,8 @@ from typing import Any
 
 from workbench.diagnosis.incident import Incident
 from workbench.diagnosis.pair_matrix_text import stuck_of
-from workbench.diagnosis.retention_horizon_text import WHY, doubts
 from workbench.model import NotOfThisSystem, Problem
+from workbench.replication.entry.sections import WHY, doubts
 from workbench.topology.history import moment_of
 from workbench.views.verdict_style import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosis.incident import Incident
-from workbench.diagnosis.tier_text import in_order
 from workbench.model import Problem
 from workbench.replication.tier.rules.conditions import GONE, HUNG, UNREACHABLE
 from workbench.replication.tier.rules.limits import Rules
@@ -24,6 +23,7 @@ from workbench.replication.tier.rules.topology_what_if import (
     what_if,
 )
 from workbench.replication.tier.rules.tree_balancing import balanced
+from workbench.replication.tier.sections import in_order
 from workbench.topology.tier_snapshot import TieredSnapshot, tiered_snapshot
 from workbench.views.tier_views import tree_in
 

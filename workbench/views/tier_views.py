@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosis.incident import Incident
-from workbench.diagnosis.tier_text import in_order
 from workbench.model import NotOfThisSystem, Problem
 from workbench.replication.tier.rules import conditions
+from workbench.replication.tier.sections import in_order
 from workbench.views.verdict_style import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
 from workbench.views.verdict_style import VERDICTS as LOOKS
 

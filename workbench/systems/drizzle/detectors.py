@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.diagnosis.stream_diagnosis import Streams, big_ones
 from workbench.intake.decompression import PACKED
 from workbench.model import (
     APPLYING,
@@ -23,6 +22,7 @@ from workbench.model import (
     listed,
     step,
 )
+from workbench.replication.stream.diagnosis.log_comparison import Streams, big_ones
 from workbench.replication.stream.rules.segments import (
     ABORTED,
     ASK,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.stream_diagnosis import AHEAD, LOST_THERE, NO_SOURCE, OWN_ID, Streams
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
+from workbench.replication.stream.diagnosis.log_comparison import AHEAD, LOST_THERE, NO_SOURCE, OWN_ID, Streams
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext

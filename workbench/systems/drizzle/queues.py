@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.stream_appliers import APPLIER, Applied, lacking_said
-from workbench.diagnosis.stream_diagnosis import Streams
-from workbench.diagnosis.stream_rows import purge_below
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
+from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, lacking_said
+from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.rows import purge_below
 from workbench.replication.stream.rules.segments import COMMITTED
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from workbench.diagnosis.stream_appliers import APPLIER
-from workbench.diagnosis.stream_contents import left_out
-from workbench.diagnosis.stream_diagnosis import Streams
-from workbench.diagnosis.stream_not_given import NotGiven, not_given
 from workbench.model import Problem, counted, listed
 from workbench.repair.plan_types import ALL, SENT, Need, ProposedRepair, Repairs, Step, View
-from workbench.repair.stream_models import ONLY_ON
-from workbench.repair.stream_records import (
+from workbench.replication.stream.diagnosis.appliers import APPLIER
+from workbench.replication.stream.diagnosis.contents import left_out
+from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.not_given import NotGiven, not_given
+from workbench.replication.stream.plan_model import ONLY_ON
+from workbench.replication.stream.plan_records import (
     Record,
     committed_between,
     committed_elsewhere,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.stream_diagnosis import VOID, Streams
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.replication.stream.diagnosis.log_comparison import VOID, Streams
 from workbench.replication.stream.rules.segments import COMMITTED
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosis.entry_diagnosis import now_at, ranges_of, states_of, version_of
 from workbench.diagnosis.unrelated_data import odd_ones
 from workbench.model import (
     GENERATION,
@@ -22,6 +21,7 @@ from workbench.model import (
     listed,
     step,
 )
+from workbench.replication.entry.diagnosis.state_comparison import now_at, ranges_of, states_of, version_of
 from workbench.replication.entry.rules.entries import TURNED_DOWN, Ranges
 from workbench.rules.assumptions import CLOCKS_AGREE, FILES_OF_ONE_TIME
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds

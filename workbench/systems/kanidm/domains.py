@@ -9,8 +9,8 @@ from collections.abc import Collection
 
 import pyarrow.compute as pc
 
-from workbench.diagnosis.entry_diagnosis import states_of
 from workbench.repair.plan_types import View
+from workbench.replication.entry.diagnosis.state_comparison import states_of
 from workbench.rules.repair_model import Model
 
 _BUILT_IN = "00000000-0000-0000-0000-"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosis.entry_diagnosis import CHANGE_STATE
 from workbench.model import EVIDENCE_SHOWN, Finding, step
+from workbench.replication.entry.diagnosis.state_comparison import CHANGE_STATE
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext

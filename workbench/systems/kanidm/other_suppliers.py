@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from workbench.diagnosis.entry_diagnosis import ranges_of
 from workbench.model import listed, step
+from workbench.replication.entry.diagnosis.state_comparison import ranges_of
 from workbench.replication.entry.rules.entries import TURNED_DOWN
 from workbench.systems.kanidm.cid import nanoseconds
 from workbench.systems.kanidm.rules.ranges import OK

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workbench.replication.tier.rules.tiers import Lsn
+from workbench.replication.tier.rules.tiers import CIRCLE, Lsn, Place
 
 HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE = "healthy", "behind", "delayed", "delayed_above"
 STOPPED, FROZEN, GHOST, HUNG, UNREACHABLE = "stopped", "frozen", "ghost", "hung", "unreachable"
@@ -121,3 +121,10 @@ def condition(one: NodeFacts) -> str:
     if one.delay:
         return DELAYED
     return DELAYED_ABOVE if one.held_above else BEHIND
+
+
+def problem_of(place: Place | None) -> str | None:
+    """What is wrong with where a node hangs, if it does not get the log over another way."""
+    if place is None or not place.problem or (place.problem == CIRCLE and place.tier is not None):
+        return None
+    return CYCLE if place.problem == CIRCLE else ORPHAN

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.tier_histories import forked, parted_from
 from workbench.model import Finding, step
+from workbench.replication.tier.diagnosis.histories import forked, parted_from
 from workbench.systems.comdb2.detectors.shown import place_text, some, tiers_of
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
-    from workbench.diagnosis.tier_diagnosis import Tiers
-    from workbench.diagnosis.tier_histories import Apart
+    from workbench.replication.tier.diagnosis.histories import Apart
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 ASK_WHO_LEADS = "select host, is_master from comdb2_cluster"
 

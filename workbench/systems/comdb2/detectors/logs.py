@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.tier_generations import older_source
-from workbench.diagnosis.tier_sources import OfItsOwn
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.replication.tier.diagnosis.generations import older_source
+from workbench.replication.tier.diagnosis.sources import OfItsOwn
 from workbench.replication.tier.rules.physical_log import Compared, Gap
 from workbench.rules.assumptions import ASKED_IN_ORDER
 from workbench.systems.comdb2.detectors.histories import ASK_WHO_LEADS
@@ -18,7 +18,7 @@ from workbench.systems.comdb2.lsn import FIRST, lsn_text
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
-    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 _AT_ONCE = timedelta(seconds=1)
 """Within that long no source writes, and no node fetches, a whole log file more than was there: they are of megabytes."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.tier_earlier import taken_later
-from workbench.diagnosis.tier_holders import WaitedFor, waited_for
-from workbench.diagnosis.tier_rows import lacking_its_file, senders
 from workbench.model import Finding, first_few, step
+from workbench.replication.tier.diagnosis.earlier_snapshots import taken_later
+from workbench.replication.tier.diagnosis.holders import WaitedFor, waited_for
+from workbench.replication.tier.diagnosis.tree_rows import lacking_its_file, senders
 from workbench.replication.tier.rules.conditions import (
     CONNECTED,
     GAPPED,
@@ -33,7 +33,7 @@ from workbench.systems.comdb2.detectors.shown import (
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
-    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 RESET = """exec procedure sys.physrep.reset_nodes('{}', "'{}'", 'Inactive')"""
 """The procedure puts the host into its statement as it is, so it has to come with quotes of its own."""

@@ -13,7 +13,7 @@ from workbench.systems.comdb2.tiering import named_in_file
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
-    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 Unsafe = tuple[str, str, str, str, Callable[[str], bool]]
 """Severity, setting, what it does, what to do, and which values are meant."""

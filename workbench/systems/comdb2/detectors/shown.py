@@ -10,7 +10,7 @@ from workbench.systems.comdb2.lsn import lsn_text
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
-    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 Row = Mapping[str, Any]
 

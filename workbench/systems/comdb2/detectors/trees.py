@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.tier_rows import unlisted as unlisted_nodes
 from workbench.model import Finding, first_few, step
+from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
 from workbench.replication.tier.rules.conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.replication.tier.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
@@ -23,7 +23,7 @@ from workbench.systems.comdb2.detectors.shown import (
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
-    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
     from workbench.replication.tier.rules.log_retention import LogHold
 
 

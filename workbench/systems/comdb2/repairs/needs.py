@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.tier_generations import older_source
-from workbench.diagnosis.tier_holders import waited_for
-from workbench.diagnosis.tier_sources import what_would_tell
 from workbench.model import counted
 from workbench.repair.plan_types import Need, ProposedRepair, View
+from workbench.replication.tier.diagnosis.generations import older_source
+from workbench.replication.tier.diagnosis.holders import waited_for
+from workbench.replication.tier.diagnosis.sources import what_would_tell
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
 from workbench.rules.repair_model import achieved
 from workbench.systems.comdb2 import sql
@@ -18,8 +18,8 @@ from workbench.systems.comdb2.detectors.nodes import names_no_host
 from workbench.systems.comdb2.detectors.shown import some
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.tier_diagnosis import Tiers
     from workbench.model import Finding
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
     from workbench.rules.repair_model import Model
 
 HUNG, INACTIVE, FULL, GAP, REBUILT = (

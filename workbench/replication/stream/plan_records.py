@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosis.stream_diagnosis import LISTED, Streams
 from workbench.engine.assembly import READ, message_of
 from workbench.engine.selective_read import rows_where
+from workbench.replication.stream.diagnosis.log_comparison import LISTED, Streams
 from workbench.replication.stream.rules.segments import COMMITTED, Stream, kept_pieces, transactions
 
 Record = tuple[int, int, tuple[int, ...], int]

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.diagnosis.tier_diagnosis import Tiers
-from workbench.diagnosis.tier_generations import older_source
-from workbench.diagnosis.tier_heads import proven_beyond
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import listed
+from workbench.replication.tier.diagnosis.generations import older_source
+from workbench.replication.tier.diagnosis.heads import proven_beyond
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.rules import conditions
 from workbench.replication.tier.rules.log_retention import LogHold
 from workbench.replication.tier.rules.reconnection import overlaps

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from workbench.diagnosis.stream_diagnosis import Streams
+from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.rules.segments import ROW_STATEMENTS
 
 NAMED = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from workbench.diagnosis.tier_diagnosis import Tiers
-from workbench.diagnosis.tier_rows import trees
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.diagnosis.tree_rows import trees
 from workbench.replication.tier.rules.repair_model import tier_model
 from workbench.rules.repair_model import Model
 from workbench.topology.topology import Row

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workbench.diagnosis.stream_appliers import APPLIER, IO
 from workbench.model import listed, step
+from workbench.replication.stream.diagnosis.appliers import APPLIER, IO
 
 Row = Mapping[str, Any]
 

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.case.case import Case
-from workbench.diagnosis.tier_histories import Apart, apart, forked, pairs_of
 from workbench.engine.physical import Looked, looked_at
 from workbench.model import Problem
+from workbench.replication.tier.diagnosis.histories import Apart, apart, forked, pairs_of
 from workbench.replication.tier.rules.physical_log import LIMIT, Checked, Compared, Form, Gap, Listed, Place
 from workbench.topology.tier_snapshot import TieredSnapshot
 

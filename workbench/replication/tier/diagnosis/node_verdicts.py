@@ -13,16 +13,21 @@ from functools import cached_property
 from typing import Any
 
 from workbench.case.case import Case
-from workbench.diagnosis.tier_earlier import Earlier, deletion_speeds, shown_before, snapshot_before
-from workbench.diagnosis.tier_logs import NodeLogs
-from workbench.diagnosis.tier_standstill import Standstill, standstills
+from workbench.replication.tier.diagnosis.earlier_snapshots import (
+    Earlier,
+    deletion_speeds,
+    shown_before,
+    snapshot_before,
+)
+from workbench.replication.tier.diagnosis.node_logs import NodeLogs
+from workbench.replication.tier.diagnosis.standstill import Standstill, standstills
 from workbench.replication.tier.rules import conditions
 from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
 from workbench.replication.tier.rules.log_distance import exact, file_size_of, nominal, sizes_of
 from workbench.replication.tier.rules.log_retention import LogHold, log_holder
 from workbench.replication.tier.rules.registration import Offer, register
 from workbench.replication.tier.rules.settings import Settings, Tiering
-from workbench.replication.tier.rules.tiers import CIRCLE, Lsn, Place, Registry, Tree, tree
+from workbench.replication.tier.rules.tiers import Lsn, Place, Registry, Tree, tree
 from workbench.topology.tier_snapshot import (
     TieredSnapshot,
     followed_source,
@@ -580,7 +585,7 @@ class Tiers:
                 self.told.stale_after,
                 answered,
                 pulls,
-                _apart(place),
+                conditions.problem_of(place),
                 name in self.said_stop,
                 self.last(name),
                 self.known_head(source),
@@ -591,10 +596,3 @@ class Tiers:
                 name in self.seen.cut_since,
             )
         )
-
-
-def _apart(place: Place | None) -> str | None:
-    """What is wrong with where a node hangs, if it does not get the log over another way."""
-    if place is None or not place.problem or (place.problem == CIRCLE and place.tier is not None):
-        return None
-    return conditions.CYCLE if place.problem == CIRCLE else conditions.ORPHAN

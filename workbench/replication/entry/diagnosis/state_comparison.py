@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from workbench.case.case import Case
 from workbench.diagnosis.causes import STATES_UNTOLD
 from workbench.diagnosis.pending_changes import who_would_send
-from workbench.diagnosis.pull_outcomes import PullOutcomes, of_other_version
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.selective_read import rows_where
 from workbench.engine.spark_entry_missing import Claimant, Sums, add_to, summed
@@ -36,6 +35,7 @@ from workbench.engine.states import (
 from workbench.intake.inputs import Input
 from workbench.intake.links import listing
 from workbench.model import Problem
+from workbench.replication.entry.diagnosis.pull_outcomes import PullOutcomes, of_other_version
 from workbench.replication.entry.rules.entries import (
     FORGOTTEN,
     MAY_TURN_DOWN,

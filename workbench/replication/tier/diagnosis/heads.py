@@ -6,7 +6,7 @@ A@a1  reported  2 s ago  {9:900}      a distance to {9:500} would be too small
 
 from __future__ import annotations
 
-from workbench.diagnosis.tier_diagnosis import Tiers
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.rules.tiers import Lsn
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.diagnosis.retention_horizon import MAY_HAVE_FORGOTTEN, OF_ANY_DATA, OF_NO_SERVER, unsure_of
 from workbench.model import System
+from workbench.replication.entry.diagnosis.retention_horizon import (
+    MAY_HAVE_FORGOTTEN,
+    OF_ANY_DATA,
+    OF_NO_SERVER,
+    unsure_of,
+)
 from workbench.text_table import aligned, one_cell
 from workbench.topology.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 

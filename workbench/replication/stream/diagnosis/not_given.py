@@ -23,7 +23,7 @@ from workbench.replication.stream.rules.segments import COMMITTED, CORRUPT, INCO
 from workbench.replication.stream.rules.streams import ANYWHERE, SOURCE_UNCLEAR, Shared
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.stream_diagnosis import Streams
+    from workbench.replication.stream.diagnosis.log_comparison import Streams
 
 Row = Mapping[str, Any]
 

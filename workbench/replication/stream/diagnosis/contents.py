@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.diagnosis.stream_parts import moved
 from workbench.engine.selective_read import rows_where
 from workbench.engine.stream_diff import Compared
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, rows_of_text
+from workbench.replication.stream.diagnosis.parts import moved
 from workbench.replication.stream.rules.segments import COMMITTED
 from workbench.replication.stream.rules.streams import FILTERED, UNRELATED, Difference
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.stream_diagnosis import Streams
+    from workbench.replication.stream.diagnosis.log_comparison import Streams
 
 
 def with_contents(found: Compared, contents: ContentsOfTwo, source: StreamLog, origin: str, limit: int) -> Compared:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from workbench.case.case import Case
-from workbench.diagnosis.stream_contents import is_of_left_out
-from workbench.diagnosis.stream_diagnosis import EVIDENT, IN_PART, LACKS, Row, Streams
+from workbench.replication.stream.diagnosis.contents import is_of_left_out
+from workbench.replication.stream.diagnosis.log_comparison import EVIDENT, IN_PART, LACKS, Row, Streams
 from workbench.replication.stream.rules.segments import COMMITTED, SAYS
 from workbench.replication.stream.rules.streams import (
     COPY_AHEAD,

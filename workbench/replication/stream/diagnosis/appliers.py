@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.case.case import Case
-from workbench.diagnosis.stream_queues import (
+from workbench.engine.streams import StreamLog
+from workbench.replication.stream.diagnosis.queues import (
     Key,
     Piece,
     Queue,
@@ -19,7 +20,6 @@ from workbench.diagnosis.stream_queues import (
     queues_of,
     together,
 )
-from workbench.engine.streams import StreamLog
 from workbench.replication.stream.rules.segments import EVENT, QUEUED, ROLLED_BACK, TAIL
 from workbench.systems import format_with
 from workbench.topology.topology import Topology

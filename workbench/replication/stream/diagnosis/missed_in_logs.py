@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.later_changes import changed_later
-from workbench.diagnosis.stream_contents import left_out
-from workbench.diagnosis.table_statements import WholeTable, in_the_way, not_applied
+from workbench.replication.stream.diagnosis.contents import left_out
+from workbench.replication.stream.diagnosis.later_changes import changed_later
+from workbench.replication.stream.diagnosis.table_statements import WholeTable, in_the_way, not_applied
 from workbench.replication.stream.rules.segments import ROW_STATEMENTS, SET_VARIABLE
 
 if TYPE_CHECKING:

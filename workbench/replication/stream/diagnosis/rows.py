@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.diagnosis.stream_diagnosis import APPLIED, VOID, Streams, time_text
-from workbench.diagnosis.table_statements import not_applied
+from workbench.replication.stream.diagnosis.log_comparison import APPLIED, VOID, Streams, time_text
+from workbench.replication.stream.diagnosis.table_statements import not_applied
 from workbench.replication.stream.rules.segments import UNFINISHED
 from workbench.replication.stream.rules.streams import Difference
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from workbench.diagnosis.detector_context import DetectorContext
-from workbench.diagnosis.stream_diagnosis import VOID, Streams
-from workbench.diagnosis.stream_not_given import not_given
 from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.replication.stream.diagnosis.log_comparison import VOID, Streams
+from workbench.replication.stream.diagnosis.not_given import not_given
 from workbench.replication.stream.rules.repair_model import StreamModel
 from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow.compute as pc
 
-from workbench.diagnosis.tier_diagnosis import Tiers
-from workbench.diagnosis.tier_rows import HOLE_BEFORE, NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
 from workbench.engine.selective_read import rows_where
 from workbench.model import Problem
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.diagnosis.tree_rows import HOLE_BEFORE, NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
 from workbench.replication.tier.rules.conditions import CUT_BACK
 from workbench.replication.tier.rules.tiers import Lsn
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from workbench.diagnosis.tier_diagnosis import Tiers
 from workbench.model import Finding, step
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.rules.assumptions import FURTHEST_IS_SOURCE
 
 PARTED = "LOG_DIVERGED"

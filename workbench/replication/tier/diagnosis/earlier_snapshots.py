@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from workbench.case.case import Case
-from workbench.diagnosis.tier_logs import NodeLogs
+from workbench.replication.tier.diagnosis.node_logs import NodeLogs
 from workbench.replication.tier.rules.physical_log import Form, Place
 from workbench.topology.tier_snapshot import TieredSnapshot, tiered_snapshot
 

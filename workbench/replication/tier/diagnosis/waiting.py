@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.diagnosis.tier_diagnosis import Tiers
-from workbench.diagnosis.tier_rows import SILENT, lacking_its_file, unlisted
 from workbench.model import listed, step
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.diagnosis.tree_rows import SILENT, lacking_its_file, unlisted
 from workbench.replication.tier.rules.conditions import (
     CYCLE,
     FED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.diagnosis.tier_diagnosis import Tiers
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 
 def older_source(tiers: Tiers, name: str) -> str | None:

@@ -12,7 +12,7 @@ from workbench.replication.tier.rules.tiers import Lsn
 from workbench.topology.tier_snapshot import messages_of, place_of
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.tier_diagnosis import Tiers
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
     from workbench.topology.tier_snapshot import TieredSnapshot
 
 LONG = timedelta(seconds=60)

@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from workbench.diagnosis.stream_diagnosis import Streams
-from workbench.diagnosis.stream_parts import TableStatement
+from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.parts import TableStatement
 from workbench.replication.stream.rules.segments import CREATE_SCHEMA, NOT_APPLIED, TABLE_STATEMENTS
 
 

@@ -16,11 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.case.case import Case
-from workbench.diagnosis.stream_appliers import Applied, Behind, applied_of, behind_of, told_beyond
-from workbench.diagnosis.stream_contents import with_contents
-from workbench.diagnosis.stream_not_given import said_first
-from workbench.diagnosis.stream_parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
-from workbench.diagnosis.stream_sources import StreamSource, named_by_person, source_of
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.selective_read import rows_where
 from workbench.engine.stream_diff import Compared, compared
@@ -28,6 +23,11 @@ from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
 from workbench.intake.inputs import Input
 from workbench.model import Problem
+from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
+from workbench.replication.stream.diagnosis.contents import with_contents
+from workbench.replication.stream.diagnosis.not_given import said_first
+from workbench.replication.stream.diagnosis.parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
+from workbench.replication.stream.diagnosis.sources import StreamSource, named_by_person, source_of
 from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.replication.stream.rules.streams import (
     ANYWHERE,

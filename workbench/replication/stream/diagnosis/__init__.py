@@ -1,0 +1,1 @@
+"""What the logs of a stream tell: which transactions a replica lacks, and what its queue and its applier do with them."""
