@@ -99,11 +99,12 @@ def by_spark(case: Case) -> Callable[[], Found]:
 
 def by_diagnosis(case: Case) -> Callable[[], Found]:
     """The workbench, all that `diagnose` does once the case is open: what each lost change did, twins, causes, findings."""
-    from workbench.diagnosis.case_diagnosis import logs_of, pair_matrix
     from workbench.diagnosis.causes import name_causes
     from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.detectors import detected
     from workbench.diagnosis.verdicts import verdicts
+    from workbench.replication.changelog.diagnosis.pair_matrix import pair_matrix
+    from workbench.topology.topology import logs_of
 
     def ask() -> Found:
         shown = up_to_date(case)

@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from benchmarks.mesh_data import SERVERS, SUFFIX, made, positions
 from workbench import Case
-from workbench.diagnosis.case_diagnosis import counted_logs, logs_of, pair_matrix
 from workbench.engine.session import spark_session
 from workbench.intake.inputs import Input
+from workbench.replication.changelog.diagnosis.pair_matrix import counted_logs, pair_matrix
 from workbench.rules.vectors import Span
 from workbench.systems.ds389 import SYSTEM
-from workbench.topology.topology import VECTOR, Replica, Topology
+from workbench.topology.topology import VECTOR, Replica, Topology, logs_of
 
 ROOT = Path(__file__).parent.parent
 DUCKDB = "DuckDB, one query"

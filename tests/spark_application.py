@@ -130,8 +130,8 @@ def missed(spark: Any, case: str) -> tuple[str, list[str]]:
 def pairs(spark: Any, case: str) -> list[dict[str, Any]]:
     """The pair matrix of a case, every position counted."""
     from workbench import Case
-    from workbench.diagnosis.case_diagnosis import counted_logs, logs_of, pair_matrix
-    from workbench.topology.topology import topology
+    from workbench.replication.changelog.diagnosis.pair_matrix import counted_logs, pair_matrix
+    from workbench.topology.topology import logs_of, topology
 
     opened = Case.open(case)
     shown = topology(opened)

@@ -12,11 +12,11 @@ from entry_samples import answered, entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
-from workbench.diagnosis.case_diagnosis import context_of, logs_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.repair_sources import not_judged_on
 from workbench.diagnosis.verdicts import verdicts_on
 from workbench.systems.ds389.rules.cleaning import behind_hubs
-from workbench.topology.topology import topology
+from workbench.topology.topology import logs_of, topology
 
 HAD, NOT_NAMED = csn(3, 9), csn(4, 9)
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from incident_samples import EVERY, LOST, case_of, incident_of
 
 from workbench import Case
-from workbench.diagnosis.case_diagnosis import LIMIT
 from workbench.diagnosis.incident import Incident
+from workbench.diagnosis.verdict_rows import LIMIT
 from workbench.model import SEVERITIES, Problem
 from workbench.runs import regression_check
 from workbench.runs.baseline_check import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check_all, oldest_evidence

@@ -30,16 +30,18 @@ from mesh_samples import (
 )
 
 from workbench import Case
-from workbench.diagnosis.case_diagnosis import diagnose, logs_of, pair_matrix, session_of
+from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.engine.parquet_read import read_near
 from workbench.engine.positions import of_keys
 from workbench.engine.selective_read import highest, rows_at, rows_of
 from workbench.model import Problem
+from workbench.replication.changelog.diagnosis.pair_matrix import pair_matrix
+from workbench.replication.changelog.diagnosis.planned_sessions import session_of
 from workbench.rules.send_session import Session, SortedLog, replay
 from workbench.rules.vectors import Span
 from workbench.systems.ds389 import SYSTEM
 from workbench.systems.ds389.rules.supplying import SUPPLYING
-from workbench.topology.topology import topology
+from workbench.topology.topology import logs_of, topology
 
 Row = dict[str, Any]
 

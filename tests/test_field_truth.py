@@ -261,8 +261,8 @@ def test_a_plan_that_leaves_the_decision_names_the_links_that_fail(tmp_path: Pat
 
 
 def test_a_change_of_such_an_origin_is_unknown_wherever_it_stands(tmp_path: Path) -> None:
-    from workbench.diagnosis.case_diagnosis import logs_of
     from workbench.diagnosis.verdicts import verdicts_on
+    from workbench.topology.topology import logs_of
 
     case = case_of(tmp_path, used_twice())
     shown = topology(case)

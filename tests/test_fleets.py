@@ -13,9 +13,9 @@ from fleet_histories import Fleet, History, origin_of
 from slow_verdicts import MISSING, UNKNOWN, SlowVerdicts
 
 from workbench import Case
-from workbench.diagnosis.case_diagnosis import logs_of, pair_matrix
 from workbench.diagnosis.verdicts import verdicts
-from workbench.topology.topology import topology
+from workbench.replication.changelog.diagnosis.pair_matrix import pair_matrix
+from workbench.topology.topology import logs_of, topology
 
 Row = dict[str, Any]
 

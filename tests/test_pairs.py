@@ -15,13 +15,13 @@ from mesh_samples import case_of, pair_of_servers
 from spark_application import Application
 
 from workbench import Problem
-from workbench.diagnosis.case_diagnosis import logs_of, pair_matrix
 from workbench.engine.logs import StoredLog, marks_of
 from workbench.engine.pairs import exact_logs
 from workbench.engine.positions import place
+from workbench.replication.changelog.diagnosis.pair_matrix import pair_matrix
 from workbench.rules.send_session import Bound, SortedLog
 from workbench.systems.ds389 import SYSTEM
-from workbench.topology.topology import topology
+from workbench.topology.topology import logs_of, topology
 
 
 def _check(spark: Any, folder: Path, seed: int, histories: int, partitions: tuple[int, ...]) -> Counter[str]:

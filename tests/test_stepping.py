@@ -23,9 +23,9 @@ from session_samples import CORNERS, random_session
 
 from widgets import AnchorLine, Inputs, Stepper, Stops
 from workbench import Case, Problem
-from workbench.diagnosis.case_diagnosis import PlannedSession
 from workbench.diagnosis.incident import Incident
 from workbench.engine.logs import StoredLog
+from workbench.replication.changelog.diagnosis.planned_sessions import PlannedSession
 from workbench.rules import send_session, vectors
 from workbench.rules.send_session import Bound, Event, Load, Session, SortedLog, happened, play, replay
 from workbench.systems.ds389 import SYSTEM

@@ -17,10 +17,11 @@ from slow_verdicts import MISSING, PRESENT, UNKNOWN, named
 from test_clean_tasks import waits
 
 from workbench import Case
-from workbench.diagnosis.case_diagnosis import diagnose, logs_of, pair_matrix
+from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.verdicts import verdicts
+from workbench.replication.changelog.diagnosis.pair_matrix import pair_matrix
 from workbench.rules.verdicts import ENTRIES_LACK
-from workbench.topology.topology import topology
+from workbench.topology.topology import logs_of, topology
 
 Row = dict[str, Any]
 Judged = dict[tuple[str, str], tuple[str, str]]

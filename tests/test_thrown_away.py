@@ -12,11 +12,11 @@ from entry_samples import answered, entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
-from workbench.diagnosis.case_diagnosis import context_of, logs_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.diagnosis_text import headline
 from workbench.diagnosis.verdicts import verdicts_on
 from workbench.safety import to_yaml
-from workbench.topology.topology import topology
+from workbench.topology.topology import logs_of, topology
 
 LOST = [csn(second, 1) for second in (10, 11)]
 LATER = csn(40, 1)

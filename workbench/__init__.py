@@ -35,7 +35,7 @@ from workbench.intake.files import inspect
 from workbench.model import Problem
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.case_diagnosis import diagnose, session_of
+    from workbench.diagnosis.case_diagnosis import diagnose
     from workbench.diagnosis.change_explanation import story
     from workbench.diagnosis.diagnosis_diff import difference
     from workbench.diagnosis.incident import Incident
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from workbench.engine.session import spark_session
     from workbench.repair.plan_executor import apply
     from workbench.repair.planner import plan
+    from workbench.replication.changelog.diagnosis.planned_sessions import session_of
     from workbench.scenarios import answer
     from workbench.topology.history import disagreement, known_at, lag, vectors_over_time
 

@@ -23,7 +23,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from workbench.contracts.replication import Replication
 
 
 @dataclass(frozen=True)
@@ -237,6 +240,7 @@ class System:
     origin_of     order key -> who made the change
     change_of     a position that stands for a part of a change -> the position of the change
     typed         a position as a person types it -> its order key; None if it is none
+    replication   gives its style of replication (`workbench.contracts.replication`)
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
     log_words     file names that name a kind of file, not a server (`access`, `backup-*`): the folder then names the server
     sides         file names of the same kind, of a file that both sides of a link may have -> the side that wrote it, which then
@@ -303,6 +307,7 @@ class System:
     moment: Callable[[str], datetime | None]
     instant: Callable[[datetime], int]
     bucket_shift: int
+    replication: Callable[[], Replication]
     log_words: frozenset[str] = frozenset()
     sides: Mapping[str, str] = field(default_factory=dict)
     below: str = ""

@@ -250,8 +250,8 @@ def session(
     csv_to: str | None,
 ) -> None:
     """Play one session: why SUPPLIER would start there, and what becomes of each change that it reads for CONSUMER."""
-    from workbench.diagnosis.case_diagnosis import COLUMNS, session_of
     from workbench.diagnosis.pair_matrix_text import told
+    from workbench.replication.changelog.diagnosis.planned_sessions import COLUMNS, session_of
 
     case = Case.open(case_folder)
     check_outputs(json_to, csv_to, kept_of(case))

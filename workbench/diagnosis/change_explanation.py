@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
 
 from workbench.case.case import Case
-from workbench.diagnosis.case_diagnosis import case_at, logs_of, session_in
-from workbench.diagnosis.verdicts import verdicts_on
+from workbench.diagnosis.entry_names import names_of
+from workbench.diagnosis.snapshot_choice import case_at
 from workbench.engine.logs import StoredLog
 from workbench.engine.parquet_read import stream_part
 from workbench.model import Problem
-from workbench.replication.entry.diagnosis.state_comparison import names_of, pulls, verdicts_by_entry
-from workbench.replication.stream.diagnosis.log_comparison import Streams
-from workbench.replication.stream.explanation import verdicts_by_stream, would_send
-from workbench.replication.tier.diagnosis.node_verdicts import Tiers
-from workbench.replication.tier.explanation import placed, verdicts_by_tier, would_give
-from workbench.rules.send_session import NOTHING, SEND, SENT
 from workbench.rules.verdicts import PRESENT, Verdict
-from workbench.topology.topology import Row, Topology, topology
+from workbench.topology.topology import Row, Topology, logs_of, topology
 
 _PROOFS = 5
 """Rows of one server and table that are shown."""
@@ -61,17 +54,8 @@ def story_in(
     key = shown.system.typed(position)
     if key is None:
         raise Problem(f"{position} is not a position", "", "give one as the tables show it")
-    senders: Callable[..., Any] = partial(_suppliers, shown, logs)
-    if shown.system.tiering:
-        tiers = Tiers(case, shown)
-        key = placed(tiers, key)
-        found, senders = verdicts_by_tier(tiers, key), partial(_pulled, tiers)
-    elif shown.system.streaming:
-        found, senders = verdicts_by_stream(case, shown, key), partial(_streamers, case, shown)
-    elif shown.pulling:
-        found, senders = verdicts_by_entry(case, shown, key), partial(_answerers, case, shown)
-    else:
-        found = verdicts_on(case, shown, logs, key)
+    explained = shown.system.replication().explain(case, shown, key, logs)
+    key, found, senders = explained.position, explained.verdicts, explained.senders
     if not found:
         do = "check it for a typing error, or load the files that name it"
         raise Problem(f"nothing in the case names {position}", shown.snapshot, do)
@@ -176,43 +160,3 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
 def _may_hold(part: Row, pair: tuple[int, int]) -> bool:
     """False for a sorted part that begins behind the change or ends before it: opening thousands of files takes seconds."""
     return "first" not in part or tuple(part["first"]) <= pair <= tuple(part["last"])
-
-
-def _suppliers(
-    shown: Topology, logs: Mapping[str, StoredLog], key: str, consumer: str, suffix: str | None
-) -> Iterator[dict[str, Any]]:
-    """What a session of each other server with this one would do with the change now."""
-    for supplier, other, link in shown.pairs():
-        if (other.server, other.suffix) == (consumer, suffix):
-            planned = session_in(shown, logs, supplier.server, consumer, suffix)
-            row: dict[str, Any] = {"supplier": supplier.server, "link": link.name if link else None}
-            row |= {"link_enabled": link.enabled if link else None, "decision": planned.row["decision"]}
-            row |= {"link_failing": link.blocked if link else None}
-            row |= {"link_fails": link.failure.short if link and link.failure and link.blocked else None}
-            why = planned.row["reasons"][-1]["says"] if planned.row["reasons"] else ""
-            yield {**row, "outcome": planned.outcome_of(key), "why": why}
-
-
-def _answerers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
-    """What each other server would answer, and whether the change is in what it would send, where consumers pull."""
-    show, origin = shown.system.show, shown.system.origin_of(key)
-    for row in pulls(case, shown):
-        if (row["consumer"], row["suffix"]) == (consumer, suffix):
-            told = {name: row[name] for name in ("supplier", "link", "link_enabled", "decision")}
-            after, upto = row["owed"].get(origin, ("", ""))
-            why = row["reasons"][-1]["says"] if row["reasons"] else ""
-            yield {**told, "outcome": SENT if after < show(key) <= upto else None, "why": why}
-
-
-def _pulled(tiers: Tiers, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
-    """Whether each other node could give the record to this one, where nodes pull a physical log."""
-    for supplier, link, sent, why in would_give(tiers, key, consumer):
-        told = {"supplier": supplier, "link": link, "link_enabled": True if link else None}
-        yield {**told, "decision": SEND if sent else NOTHING, "outcome": SENT if sent else None, "why": why}
-
-
-def _streamers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
-    """Whether the transaction is in what each other log holds behind the last one that both have."""
-    for supplier, sent, why in would_send(Streams(case, shown), key, consumer):
-        told = {"supplier": supplier, "link": None, "link_enabled": None, "decision": SEND if sent else NOTHING}
-        yield {**told, "outcome": SENT if sent else None, "why": why}

@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
 from workbench.demo import demo_case
-from workbench.diagnosis.case_diagnosis import case_at, diagnose, logs_of, session_in
+from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.change_explanation import story_in
+from workbench.diagnosis.snapshot_choice import case_at
 from workbench.model import Problem
+from workbench.replication.changelog.diagnosis.planned_sessions import session_in
 from workbench.rules.send_session import Bound
 from workbench.systems import system_named
-from workbench.topology.topology import Replica, Topology, topology
+from workbench.topology.topology import Replica, Topology, logs_of, topology
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.case_diagnosis import PlannedSession
     from workbench.engine.logs import StoredLog
     from workbench.model import System
+    from workbench.replication.changelog.diagnosis.planned_sessions import PlannedSession
 
 CASE = "WORKBENCH_CASE"
 """Names the case of notebooks that name none; `workbench lab CASE` sets it."""

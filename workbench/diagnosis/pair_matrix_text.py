@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosis.case_diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System, counted, ends
 from workbench.replication.entry.rules.entries import ALL_SEEN, OTHER_VERSION, TURNED_DOWN
 from workbench.rules.link_failures import REASONS, REFUSED
-from workbench.rules.send_session import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
+from workbench.rules.send_session import ANCHOR_NOT_FOUND, DELIVERED, KEEPS_NO_LOG, LOG_NOT_WHOLE, NOTHING, SEND
 from workbench.systems import system_named
 from workbench.text_table import aligned, one_cell
 
@@ -109,7 +108,7 @@ def decision_words(row: Row) -> str:
     """What a pair would do now, in two or three words."""
     if row["decision"] == SEND:
         return f"sends {_sent(row):,}" if _sent(row) else "sends nothing"
-    if _reason(row, NO_LOG):
+    if _reason(row, KEEPS_NO_LOG):
         return "keeps no log"
     if _reason(row, TURNED_DOWN) or _reason(row, OTHER_VERSION):
         return "REFUSED"
@@ -128,7 +127,7 @@ def _sent(row: Row) -> int:
 
 def told(row: Row, moment: Callable[[str], datetime | None], always: bool = False) -> Iterator[str]:
     """What the pair's session would do, in sentences, one on each line; nothing of a pair at rest, unless `always`."""
-    if always or not (row["decision"] == NOTHING or _reason(row, NO_LOG)):
+    if always or not (row["decision"] == NOTHING or _reason(row, KEEPS_NO_LOG)):
         yield from map(one_cell, _sentences(row, moment))
 
 
@@ -151,7 +150,7 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
         yield f"{pair}: sends {sends} {start} {at(row['anchor'])}" + (f"; passes over {others}" if others else "")
         for origin, found in row["to_send"].items():
             yield f"    of origin {origin}: {found['count']:,}, {ends(at(found['first']), at(found['last']))}"
-    elif row["decision"] == ANCHOR_NOT_FOUND and row["anchor"] and not _reason(row, NO_LOG):
+    elif row["decision"] == ANCHOR_NOT_FOUND and row["anchor"] and not _reason(row, KEEPS_NO_LOG):
         assumed = " (assumed: the log does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
         yield f"{pair}: can send nothing, its anchor {at(row['anchor'])} is {row['anchor_class']}{assumed}: {why}"
     else:
@@ -159,8 +158,8 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
         yield f"{pair}: {decision}" + (f": {why}" if why else "")
     if row["decision"] == NOTHING:
         return
-    if row["decision"] == SEND and _reason(row, NOT_WHOLE):
-        yield f"    but {_reason(row, NOT_WHOLE)}"
+    if row["decision"] == SEND and _reason(row, LOG_NOT_WHOLE):
+        yield f"    but {_reason(row, LOG_NOT_WHOLE)}"
     if row["link_enabled"] is False:
         pulled = "delivers" in row
         yield f"    but the link {'does not run (LINK_DISABLED)' if pulled else 'is disabled: it holds no session'}"

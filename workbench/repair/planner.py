@@ -2,9 +2,8 @@
 
 The ways of a system stand in its folder, one class each. Here they are tried: a way that does not restore what it says, or
 after which anything is missing that was not before, is refused. Of the proven ones that is chosen which restores most, then
-the one that throws away least, then the first of the system's ladder, whose gentlest repair comes first.
-
-Planning reads a case and nothing else. It has no way to write to a server.
+the one that throws away least, then the first of the system's ladder, whose gentlest repair comes first. Planning reads a case
+and nothing else: it cannot write to a server.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workbench.case.case import Case
-from workbench.diagnosis.case_diagnosis import case_at, context_of
+from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.closed_ways import in_no_log
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.diagnosis_text import how_it_arrives
@@ -24,6 +23,7 @@ from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.diagnosis.left_in_logs import left_in_log
 from workbench.diagnosis.made_by_others import made_by_others
 from workbench.diagnosis.relayed_changes import WITHOUT_DATA
+from workbench.diagnosis.snapshot_choice import case_at
 from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.diagnosis.without_record import keeps_none
 from workbench.model import Finding, Problem, System, counted

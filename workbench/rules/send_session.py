@@ -22,7 +22,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from workbench.rules.vectors import Vector, advanced
 
-SEND, NOTHING, ANCHOR_NOT_FOUND = "send", "nothing_to_send", "anchor_not_found"
+SEND, NOTHING, ANCHOR_NOT_FOUND, REFUSED = "send", "nothing_to_send", "anchor_not_found", "refused"
+"""What becomes of a session between two servers; refused: they may exchange nothing."""
+KEEPS_NO_LOG, LOG_NOT_WHOLE = "keeps_no_log", "log_not_whole"
+"""Reasons that no rule set gives: of the evidence, not of the protocol."""
 
 SENT, COVERED, UNKNOWN, BEYOND = "sent", "covered", "unknown_rid", "beyond_local_max"
 PROMOTED, CONSUMERS_OWN, HELPER = "sent_promoted", "consumer_rid", "helper"

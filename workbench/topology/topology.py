@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.engine.logs import StoredLog
 from workbench.intake.files import EMPTY, plain_name
 from workbench.intake.inputs import Input
 from workbench.intake.links import links_of, not_deleted, origins_of
@@ -554,3 +555,11 @@ def _said_consumers(about: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
 def _unlike(said: Mapping[Any, str], told: Mapping[Any, str]) -> dict[Any, str]:
     """What a person wrote into case.yaml: all that load did not."""
     return {key: value for key, value in said.items() if told.get(key) != value}
+
+
+def logs_of(case: Case, shown: Topology) -> dict[str, StoredLog]:
+    """The present log of every replica that has one, by the name of its file, to be asked without Spark.
+
+    They remember what they read: keep them for the next question.
+    """
+    return {one.log.file: case.log(one.log) for one in shown.replicas if one.log}

@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosis.entry_names import names_of
 from workbench.diagnosis.incident import Incident
 from workbench.engine.selective_read import groups_that, rows_of
 from workbench.engine.states import CREATED, DELETED, states_of_named
 from workbench.intake.inputs import Input
 from workbench.model import Problem
-from workbench.replication.entry.diagnosis.state_comparison import names_of, now_at, ranges_of, states_of
+from workbench.replication.entry.diagnosis.state_comparison import now_at, ranges_of, states_of
 from workbench.replication.entry.rules.entries import Pulling, Ranges, held
 from workbench.topology.history import moment_of
 from workbench.topology.topology import Replica

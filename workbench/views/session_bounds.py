@@ -23,10 +23,10 @@ from workbench.views.session_replay import (
 )
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.case_diagnosis import PlannedSession
     from workbench.diagnosis.incident import Incident
     from workbench.engine.logs import StoredLog
     from workbench.model import System
+    from workbench.replication.changelog.diagnosis.planned_sessions import PlannedSession
 
 PLAYED = 20_000
 """Records that are played at most to show what a reload would do; a load counts as in a stepper."""

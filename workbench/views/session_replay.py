@@ -37,8 +37,8 @@ from workbench.systems import systems
 from workbench.views.parameters import natural
 
 if TYPE_CHECKING:
-    from workbench.diagnosis.case_diagnosis import PlannedSession
     from workbench.diagnosis.incident import Incident
+    from workbench.replication.changelog.diagnosis.planned_sessions import PlannedSession
 
 LIMIT = 100_000
 """Records that one rule set plays at most."""

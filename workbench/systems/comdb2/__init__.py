@@ -12,6 +12,7 @@ from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, ty
 from workbench.systems.comdb2.naming import server_in
 
 if TYPE_CHECKING:
+    from workbench.contracts.replication import Replication
     from workbench.repair.plan_types import Repairs
 
 
@@ -57,6 +58,12 @@ def _servers() -> Callable[..., Any]:
     return reach
 
 
+def _replication() -> Replication:
+    from workbench.replication.tier.style import TierReplication
+
+    return TierReplication()
+
+
 SYSTEM = System(
     name="comdb2",
     title="Comdb2",
@@ -68,6 +75,7 @@ SYSTEM = System(
     show=shown,
     moment=lambda key: None,  # a place in a log tells no time
     instant=lambda at: 0,
+    replication=_replication,
     bucket_shift=0,
     rooms=frozenset({"meta", "nodes", "logs"}),
     server_in=server_in,

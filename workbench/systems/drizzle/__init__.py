@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.model import Detectors, Naming, System
 from workbench.systems.drizzle.codes import CODES
 from workbench.systems.drizzle.formats import FORMATS
 from workbench.systems.drizzle.ids import halves, order_key, origin_of, query_at_source, shown, typed
+
+if TYPE_CHECKING:
+    from workbench.contracts.replication import Replication
 
 
 def _naming() -> Naming:
@@ -35,6 +38,12 @@ def _site() -> Callable[..., Any]:
     return StreamSite
 
 
+def _replication() -> Replication:
+    from workbench.replication.stream.style import StreamReplication
+
+    return StreamReplication()
+
+
 SYSTEM = System(
     name="drizzle",
     title="Drizzle",
@@ -46,6 +55,7 @@ SYSTEM = System(
     show=shown,
     moment=lambda key: None,  # the number of a transaction tells no time
     instant=lambda at: 0,
+    replication=_replication,
     bucket_shift=0,
     log_words=frozenset({"transaction"}),
     sides={"sys_replication_log*": "master", "slave_queue*": "slave", "slave_state*": "slave"},

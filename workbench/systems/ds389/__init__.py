@@ -13,6 +13,7 @@ from workbench.systems.ds389.formats.values import suffix_named
 from workbench.systems.ds389.rules.clocks import HEALTH_LEVELS
 
 if TYPE_CHECKING:
+    from workbench.contracts.replication import Replication
     from workbench.rules.send_session import Supplying
     from workbench.rules.verdicts import Proving
 
@@ -131,6 +132,12 @@ def _kept_behind() -> Callable[..., str]:
     return kept_behind
 
 
+def _replication() -> Replication:
+    from workbench.replication.changelog.style import ChangelogReplication
+
+    return ChangelogReplication()
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -143,6 +150,7 @@ SYSTEM = System(
     change_of=change_of,
     moment=lambda csn: utc(seconds(csn)),
     instant=lambda at: int(at.timestamp()) << 16,
+    replication=_replication,
     bucket_shift=24,  # hi counts 1/65536 s: 256 s a bucket, the measured optimum at some ten changes a second
     log_words=frozenset({"access", "errors", "error", "audit", "auditfail"}),
     below=",",

@@ -13,6 +13,7 @@ from workbench.systems.kanidm.formats import FORMATS
 from workbench.systems.kanidm.secrets import SECRETS
 
 if TYPE_CHECKING:
+    from workbench.contracts.replication import Replication
     from workbench.repair.plan_types import Repairs
 
 
@@ -52,6 +53,12 @@ def _repairs() -> Repairs:
     return REPAIRS
 
 
+def _replication() -> Replication:
+    from workbench.replication.entry.style import EntryReplication
+
+    return EntryReplication()
+
+
 SYSTEM = System(
     name="kanidm",
     title="Kanidm",
@@ -63,6 +70,7 @@ SYSTEM = System(
     show=str,
     moment=moment,
     instant=lambda at: int(at.timestamp()) * SECOND,
+    replication=_replication,
     bucket_shift=38,  # hi counts nanoseconds: 275 s a bucket
     scenarios=_scenarios,
     log_words=frozenset({"backup", "backup-[0-9]*", "server", "kanidm", "kanidmd"}),

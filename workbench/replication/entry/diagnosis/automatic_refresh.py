@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.diagnosis.entry_names import names_of
 from workbench.engine.states import LOOKED_AT, differing, held_together, states_in, unlike
 from workbench.model import counted, listed, step
-from workbench.replication.entry.diagnosis.state_comparison import names_of, states_of
+from workbench.replication.entry.diagnosis.state_comparison import states_of
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext

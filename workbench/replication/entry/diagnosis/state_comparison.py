@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from workbench.case.case import Case
 from workbench.diagnosis.causes import STATES_UNTOLD
+from workbench.diagnosis.entry_names import names_of
 from workbench.diagnosis.pending_changes import who_would_send
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.selective_read import rows_where
@@ -273,18 +274,6 @@ def states_of(case: Case, shown: Topology, replica: Replica, table: str = "state
     mine = (one for one in _inputs(case, shown, replica) if one.file == replica.told_in)
     fitting = (one for one in mine if format_with(one.kind).evidence == CHANGE_STATE)
     return next((one for one in fitting if any(part["table"] == table for part in one.parts)), None)
-
-
-def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict[str, str]:
-    """What these entries are called, as the first of the files says that names them."""
-    found: dict[str, str] = {}
-    wanted = set(entries)
-    for one in files:
-        if lacking := sorted(wanted - found.keys()):
-            where = pc.field("entry").isin(pa.array(lacking, pa.string())) & pc.field("target").is_valid()
-            for row in rows_where(case.parts("entries", one), ["entry", "target"], where).to_pylist():
-                found.setdefault(row["entry"], row["target"])
-    return found
 
 
 # --- what is missing

@@ -37,7 +37,7 @@ from workbench.replication.stream.rules.streams import (
     WHY_UNKNOWN,
     Difference,
 )
-from workbench.rules.send_session import NOTHING, SEND, SENT
+from workbench.rules.send_session import NOTHING, REFUSED, SEND, SENT
 from workbench.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -63,9 +63,6 @@ ERRANT_SAYS = {
     AHEAD: "the log of its source ends before it",
     LOST_THERE: "no other log has it, and that of its source lost records where it would stand",
 }
-
-REFUSED = "refused"
-"""The decision of a pair that may exchange nothing."""
 
 LACKS, IN_PART = "log_lacks", "came_in_part"
 EVIDENT = {

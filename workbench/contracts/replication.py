@@ -1,0 +1,56 @@
+"""What a style of replication answers of a case. Its systems name it (`workbench.model.System.replication`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from workbench.case.case import Case
+    from workbench.diagnosis.verdict_rows import Verdicts
+    from workbench.engine.logs import StoredLog
+    from workbench.model import Finding
+    from workbench.rules.verdicts import Verdict
+    from workbench.topology.topology import Topology
+
+Row = Mapping[str, Any]
+
+Senders = Callable[[str, str, str | None], Iterable[Row]]
+"""(position, consumer, suffix) -> what each other server would do with the change now."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of one change.
+
+    position  its order key, with the origin where a person left that out
+    verdicts  of each server on which anything is known of it; empty: nothing names it
+    senders   who would send it to a server that lacks it
+    """
+
+    position: str
+    verdicts: list[Verdict]
+    senders: Senders
+
+
+class Replication(Protocol):
+    """One style of replication."""
+
+    def judge(
+        self, case: Case, shown: Topology, limit: int, rules: str | None = None, spark: SparkSession | None = None
+    ) -> tuple[list[dict[str, Any]], Verdicts]:
+        """The pair matrix and the verdicts. With a session both are made once more by Spark; a difference is a Problem."""
+
+    def tables(self, judged: Verdicts, limit: int) -> Mapping[str, list[dict[str, Any]]]:
+        """The lists of `findings.json` that this style fills; `servers` are those of which there is nothing but a report."""
+
+    def grounded(self, findings: Iterable[Finding], judged: Verdicts) -> Iterator[Finding]:
+        """The same findings, each with what it takes for granted because of how this style replicates."""
+
+    def explain(
+        self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None
+    ) -> Explanation:
+        """What is known of one change, by its order key. `logs` remember what was read of them for earlier questions."""

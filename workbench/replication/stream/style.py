@@ -1,0 +1,86 @@
+"""The style of transactions in segments, as the contract asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from workbench.case.case import Case
+from workbench.contracts.replication import Explanation
+from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.engine.logs import StoredLog
+from workbench.model import Finding
+from workbench.replication.stream.diagnosis.appliers import told_beyond
+from workbench.replication.stream.diagnosis.log_comparison import Streams, judged_by_stream
+from workbench.replication.stream.diagnosis.rows import applier_rows, copy_rows, log_rows, replica_rows
+from workbench.replication.stream.diagnosis.sources import with_sources
+from workbench.replication.stream.explanation import verdicts_by_stream, would_send
+from workbench.rules.assumptions import LOG_READ_FIRST
+from workbench.rules.send_session import NOTHING, SEND, SENT
+from workbench.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OF_THE_ORDER = frozenset({"PENDING_CHANGES", "QUEUE_GAP"})
+"""Findings that would be others if servers had been collected in another order."""
+
+
+class StreamReplication:
+    """A source writes transactions to its log; replicas fetch them into a queue and apply them in the order of commits."""
+
+    def judge(
+        self, case: Case, shown: Topology, limit: int, rules: str | None = None, spark: SparkSession | None = None
+    ) -> tuple[list[dict[str, Any]], Verdicts]:
+        """By the logs held against each other; with a session also by Spark."""
+        return judged_by_stream(case, shown, limit, spark)
+
+    def tables(self, judged: Verdicts, limit: int) -> Mapping[str, list[dict[str, Any]]]:
+        """Logs, copies, appliers and transactions; as servers the replicas of which there is no log."""
+        streams = judged.streams
+        if streams is None:
+            return {}
+        return {
+            "servers": replica_rows(streams),
+            "streams": log_rows(streams),
+            "fleet": copy_rows(streams),
+            "appliers": applier_rows(streams),
+            "transactions": streams.odd(limit),
+        }
+
+    def grounded(self, findings: Iterable[Finding], judged: Verdicts) -> Iterator[Finding]:
+        """What rests on the source that was taken for that of an origin, and on the order in which servers were collected."""
+        streams = judged.streams
+        past = _past_a_log(streams) if streams is not None else frozenset[str]()
+        for finding in with_sources(findings, streams.sources if streams is not None else {}):
+            ordered = finding.code in _OF_THE_ORDER and finding.server in past
+            yield replace(finding, assumes=(*finding.assumes, LOG_READ_FIRST)) if ordered else finding
+
+    def explain(
+        self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None
+    ) -> Explanation:
+        """By the logs that hold it, and what each other log holds behind the last transaction that both have."""
+        return Explanation(position, verdicts_by_stream(case, shown, position), partial(_streamers, case, shown))
+
+
+def _past_a_log(streams: Streams) -> frozenset[str]:
+    """The replicas of a master whose log ends before what one of them applied or has in its queue.
+
+    log of m ends with commit 4, s applied 6     the log was read before s was asked, or m lost its end
+    """
+    ends = {name: log.last_commit for name, log in streams.logs.items() if log.by_commit}
+    early = {
+        name
+        for name, last in ends.items()
+        if last is not None and told_beyond(streams.applied, streams.logs[name]).top > last
+    }
+    return frozenset(replica.server for replica in streams.applied if replica.source in early)
+
+
+def _streamers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
+    """Whether the transaction is in what each other log holds behind the last one that both have."""
+    for supplier, sent, why in would_send(Streams(case, shown), key, consumer):
+        told = {"supplier": supplier, "link": None, "link_enabled": None, "decision": SEND if sent else NOTHING}
+        yield {**told, "outcome": SENT if sent else None, "why": why}
