@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from detector_samples import findings, of, plain_line, read_at
 from entry_samples import answered, entry, export
-from mesh_samples import case_of, changelog, claims, csn, elements, replica
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 from test_thrown_away import LATER, LOST, folder, held_back
 
 from workbench import diagnose
@@ -82,3 +82,24 @@ def test_what_its_maker_made_with_a_clock_that_was_ahead_and_claims_no_more(
     thrown = of("CHANGES_THROWN_AWAY", found["findings"])
     assert [one["items"] for one in thrown] == [AHEAD] * bool(lost), about
     assert [row["lost"] for row in found["pending"] if row["server"] == "s2"] == [lost]
+
+
+@pytest.mark.parametrize(("began", "lost"), [(20, LOST), (11, LOST), (8, [])])
+def test_what_its_maker_covers_since_and_its_data_never_had(began: int, lost: list[str], tmp_path: Path) -> None:
+    """Seen on 3.1.2: s1 took its data from a file, in the second of its last change, and wrote again: its vector covers all."""
+    files = held_back()
+    offline = f"NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {SUFFIX} is going offline"
+    ended = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+    begun = "INFO - bdb_import_main - import userroot: Beginning import job..."
+    files |= {
+        "s1.replica.ldif": replica(1, elements(claims(r1=(1, 40), r2=(1, 2)))),
+        "s1.changelog.ldif": changelog([LATER], marks=[csn(5, 1)]),
+        "s1.errors.log": plain_line(began, f"{offline}; disabling replication")
+        + plain_line(began, begun)
+        + plain_line(began + 2, ended),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+    found = diagnose(case_of(tmp_path, files))
+    thrown = of("CHANGES_THROWN_AWAY", found["findings"])
+    assert [one["items"] for one in thrown] == ([lost] if lost else [])
+    assert [row["lost"] for row in found["pending"] if row["server"] == "s2"] == [len(lost)]

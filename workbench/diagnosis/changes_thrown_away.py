@@ -81,7 +81,7 @@ def _thrown_away_of(context: DetectorContext, maker: Replica, origin: str) -> It
     }
     for position in sorted(rows.keys() - (carried[maker.server] or set())):
         made = context.topology.system.moment(position)
-        reset = next((one for one in resets if made and made < one.began), None)
+        reset = next((one for one in resets if made and made < _until(one)), None)
         none = {server for server, kept in carried.items() if kept is not None and position not in kept}
         if reset and _nowhere(context, maker, reset, position, lacking[position], none):
             of_reset.setdefault(reset, []).append(rows[position])
@@ -91,10 +91,15 @@ def _thrown_away_of(context: DetectorContext, maker: Replica, origin: str) -> It
             made = context.topology.system.moment(row["position"])
             # One whose position is of later than all of them was made with a clock that was ahead.
             newest = max(resets, key=lambda one: one.began)
-            of_reset.setdefault(next((one for one in resets if made and made < one.began), newest), []).append(row)
+            of_reset.setdefault(next((one for one in resets if made and made < _until(one)), newest), []).append(row)
     for reset, some in of_reset.items():
         some.sort(key=lambda row: str(row["position"]))
         yield ThrownAway(maker, origin, reset, _source(context, maker, reset), some)
+
+
+def _until(reset: Reset) -> datetime:
+    """Up to when a change may have been made with the data of before: while data come, a server takes none."""
+    return max(reset.began, reset.ended.replace(microsecond=0))
 
 
 def _note_waiting(context: DetectorContext, found: Iterable[ThrownAway]) -> None:

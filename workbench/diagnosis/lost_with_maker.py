@@ -16,7 +16,7 @@ from workbench.diagnosis.data_sources import JudgedServer, names_of
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.position_index import HIGHEST, LOWEST, Pair, PositionIndex, Span
 from workbench.engine.positions import NONE, Positions, union
-from workbench.rules.verdicts import REPLACED, TOTAL
+from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 from workbench.tables import Numbers
 from workbench.topology.suffix_evidence import CLOCKS_DIFFER, Evidence, last_line_at
 
@@ -49,7 +49,8 @@ def note_lost(
         if not resets or not waits:
             continue
         begin = min(system.halves(system.typed(row["first"]) or "") for row in waits)
-        before = Span((begin[0], begin[1] - 1), (system.instant(max(one.began for one in resets)), -1))
+        # While data come, it takes no change: what was made in the second in which that began, was made before.
+        before = Span((begin[0], begin[1] - 1), (system.instant(max(one.ended for one in resets)), -1))
         ahead = _ahead_of_time(evidence, maker, origin)
         if sum(known.tally(origin, span)[0] for span in (before, ahead) if not span.empty) > MOST:
             continue
@@ -59,6 +60,8 @@ def note_lost(
             seen = max(one.seen.get(origin, ""), one.replica.later.get(origin, ""))
             # By the clock of its log the maker made what is of ahead of time behind the replacement, and would have it still.
             gone = some.within(ahead.of(some)) if one is maker else np.zeros(len(some), bool)
+            if one is maker:
+                gone |= some.within(_not_in_its_data(known, maker, origin, resets).of(some))
             some = some[gone | ~_may_have(one, some, origin, has, _place(known, seen))] if len(some) else some
         keys = some.keys(system, known.names)
         about = described(keys)
@@ -93,6 +96,18 @@ def _ahead_of_time(evidence: Evidence, maker: JudgedServer, origin: str) -> Span
     if read is None or latest is None or made is None or max(latest, made) > read + CLOCKS_DIFFER:
         return Span(LOWEST, LOWEST)
     return Span((system.instant(read + CLOCKS_DIFFER), -1), HIGHEST)
+
+
+def _not_in_its_data(known: PositionIndex, maker: JudgedServer, origin: str, resets: Sequence[Reset]) -> Span:
+    """The changes of a maker behind what came with its present data, made before these came: whatever it claims by now.
+
+    made 1 to 9, its data came from a file of the time of 5, and it made 10: its vector covers 6 to 9, and its data lack them
+    """
+    last, mark = max(resets, key=lambda one: one.ended), maker.marks.get(origin)
+    made = known.system.moment(mark) if mark else None
+    if mark is None or made is None or made > last.ended or last is not max(maker.resets, key=lambda one: one.ended):
+        return Span(LOWEST, LOWEST)
+    return Span(_place(known, mark), (known.system.instant(last.ended), -1))
 
 
 def _place(known: PositionIndex, position: str) -> Pair:

@@ -271,11 +271,18 @@ class _FromLogs(_Filling):
         self.lots.append(ChangeGroup(origin, begin, upto, count))
         tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
         lost = {one.server for one in self.replicas if self.thrown_away(one, upto) and self._behind_mark(one, begin)}
+        lost |= self._lost_with_data(origin, begin, upto, count)
         before = {server for server, low in self._waits_from(origin).items() if span.high < low}
         holders = {name for name, top in tops.items() if top >= span.high} - lost | before | self._forgot(origin)
         if self.names - holders:
             holders -= self._cleaned_before(origin, begin, upto)
         self.holders.append(holders | {x.server for x in self.replicas if self.kept(x, origin, first, end)})
+
+    def _lost_with_data(self, origin: str, first: str, end: str, count: int) -> set[str]:
+        """The makers that lost all these changes with their old data, whatever their vector claims by now."""
+        mine = [row for row in self.context.verdicts.lost if (row["suffix"], row["origin"]) == (self.suffix, origin)]
+        found = Counter(row["server"] for row in mine if first <= (self.system.typed(row["position"]) or "") <= end)
+        return {server for server, many in found.items() if many >= count}
 
     def _cleaned_before(self, origin: str, first: str, end: str) -> set[str]:
         """The servers that cleaned an origin, of which nothing tells whether they had all changes from the first to the end.

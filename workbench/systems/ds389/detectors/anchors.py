@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
@@ -292,20 +292,19 @@ def _another(context: DetectorContext, row: Row) -> Mapping[str, Any] | None:
     """The step with the collected server that has the record and what waits, over its link or a new one; None: there is none."""
     consumer, suffix = row["consumer"], row["suffix"]
     lacking = lacking_what_others_have(context, suffix)
+    mine = [one for one in context.verdicts.pending if (one["server"], one["suffix"]) == (consumer, suffix)]
     able = [
         one
         for one in context.pairs
         if (one["consumer"], one["suffix"], one["decision"]) == (consumer, suffix, SEND)
-        if one["to_send"] and not one["unrelated"] and one["supplier"] not in lacking
+        if _brought(one, mine) and not one["unrelated"] and one["supplier"] not in lacking
         if not turned_away(context, suffix, one["supplier"], consumer)
     ]
     if not able:
         return None
-    sends = {one["supplier"]: sum(each["count"] for each in one["to_send"].values()) for one in able}
+    sends = {one["supplier"]: _brought(one, mine) for one in able}
     best = max(able, key=lambda one: (sends[one["supplier"]], bool(one["link"]), one["supplier"]))
-    waits = sum(
-        one["count"] for one in context.verdicts.pending if (one["server"], one["suffix"]) == (consumer, suffix)
-    )
+    waits = sum(one["count"] for one in mine)
     brings = f"what {consumer} waits for"
     if sends[best["supplier"]] < waits:
         brings = f"{sends[best['supplier']]:,} of the {waits:,} changes that {consumer} waits for"
@@ -321,6 +320,15 @@ def _another(context: DetectorContext, row: Row) -> Mapping[str, Any] | None:
         else f"make a temporary agreement from {supplier} to {consumer}"
     )
     return step(do, f"the changelog of {supplier} has the record at which a session of it begins, and {brings}")
+
+
+def _brought(pair: Row, waiting: Iterable[Mapping[str, Any]]) -> int:
+    """How many of the changes that a server waits for a session would bring; what it has got by now is not among them."""
+    return sum(
+        min(sent["count"], row["count"])
+        for row in waiting
+        if (sent := pair["to_send"].get(row["origin"])) and sent["last"] >= row["first"]
+    )
 
 
 def _waits_elsewhere(context: DetectorContext, row: Row) -> bool:
