@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of, plain_line
+from detector_samples import listening, of, plain_line, zulu
 from entry_samples import answered
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
@@ -98,3 +98,20 @@ def test_what_nobody_would_send_is_not_dropped(tmp_path: Path) -> None:
     assert "which drops" not in headline(found)
     (waits,) = (one for one in of("PENDING_CHANGES", found["findings"]) if one["server"] == "s2")
     assert waits["fix"][0]["why"].startswith("nobody would send them now")
+
+
+@pytest.mark.parametrize(("filled", "waits"), [(20, 1), (None, 3)])
+def test_what_came_with_the_data_of_its_maker_is_not_waited_for(filled: int | None, waits: int, tmp_path: Path) -> None:
+    """Seen on 2.3.1: a server was said to wait for 382 changes, 380 of which had come with data; its vector names none."""
+    ruv = elements({**claims(r2=(1, 12)), 1: None})
+    init = f"nsds5replicaLastInitStart: {zulu(filled)}\nnsds5replicaLastInitEnd: {zulu(filled + 1)}\n" if filled else ""
+    name = "uid=u,ou=people"
+    files = {
+        "s1.replica.ldif": replica(1, ruv),
+        "s1.changelog.ldif": changelog([csn(12, 2), csn(30, 1)]),
+        "s1.access.log": "".join(answered(second, name, csn(second, 1)) for second in (10, 11, 30)),
+        "s1.agreements.ldif": agreement("s1-to-s3", 38903).rstrip("\n") + f"\n{init}\n",
+        "s3.replica.ldif": replica(65535, elements(claims(r2=(1, 12))), flags=0),
+    } | listening("s3")
+    found = diagnose(case_of(tmp_path, files))
+    assert [row["count"] for row in found["pending"] if (row["server"], row["origin"]) == ("s3", "1")] == [waits]

@@ -16,6 +16,7 @@ from workbench.diagnosis.closed_ways import runs
 from workbench.diagnosis.data_sources import JudgedServer
 from workbench.diagnosis.dropped_changes import dropping, remembers, told_of_dropping
 from workbench.diagnosis.evidence_grounds import Proofs
+from workbench.diagnosis.initialisations import initialisations
 from workbench.diagnosis.kept_after_cleaning import kept_of
 from workbench.diagnosis.refusals import refused_of
 from workbench.diagnosis.verdict_rows import Verdicts
@@ -23,12 +24,14 @@ from workbench.engine.position_index import HIGHEST, LOWEST, Pair, PositionIndex
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.selective_read import rows_at
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, NOTHING, SEND
-from workbench.rules.verdicts import MOMENTS_APART
+from workbench.rules.verdicts import MOMENTS_APART, REPLACED, TOTAL
 from workbench.tables import Numbers
 from workbench.topology.suffix_evidence import Evidence
 from workbench.topology.topology import Replica
 
 Row = Mapping[str, Any]
+
+_NOTHING = Span(LOWEST, LOWEST)
 
 NOBODY: Mapping[str, str] = {}
 
@@ -175,7 +178,40 @@ class Waiting:
         return union(some.minus(union(aside)) for some in self.known.chunks(origin, span))
 
     def _shown_above(self, server: Holder, origin: str, span: Span) -> Positions:
-        """What the server is shown to have above what it has seen."""
+        """What the server is shown to have above what it has seen, and what came with its data."""
+        came = self._came_with_data(server, origin)
+        both = Span(max(span.low, came.low), min(span.high, came.high))
+        copied = union(self.known.chunks(origin, both)) if not both.empty else NONE
+        return union([copied, self._shown_since(server, origin, span)])
+
+    def _came_with_data(self, server: Holder, origin: str) -> Span:
+        """The changes of an origin that came with whole data from their maker, or from a server that had them so.
+
+        The data count, not the vectors: that of a maker without an element of its own tells nothing of what it made.
+        """
+        replaced = server.proofs.initialised
+        suppliers = server.proofs.filled_by if replaced is not None and replaced.sure else []
+        sent = [one for one in self.holders if [one.replica] == suppliers]
+        if len(sent) != 1 or (server.replica.server, origin) in self._made:
+            return _NOTHING
+        (by,) = sent
+        begins = (
+            began
+            for name, began, _ in initialisations(server.proofs.evidence, server.replica)
+            if name == by.replica.server
+        )
+        began = max((at for at in begins if at <= server.proofs.filled_until[by.replica.server]), default=None)
+        if began is None:
+            return _NOTHING
+        before = [one for one in by.proofs.resets if one.kind in (TOTAL, REPLACED)]
+        if any(one.ended > began for one in before):
+            return _NOTHING
+        if not self._is_own(by, origin):
+            return self._came_with_data(by, origin)
+        since = max((self._end_of(one.ended) for one in before), default=LOWEST)
+        return Span(since, (self.system.instant(began), -1))
+
+    def _shown_since(self, server: Holder, origin: str, span: Span) -> Positions:
         # An export is of a later moment than the vector that comes with it: its entries show more.
         closed = vector_stands_still(server.proofs)
         if not (
