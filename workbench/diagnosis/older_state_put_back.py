@@ -62,7 +62,11 @@ def not_put_back(
     if replaced:
         before = pc.and_(before, pc.greater(rows["at"], pa.scalar(replaced, rows["at"].type)))
         before = pc.fill_null(before, False)
-    return _not_lost(evidence, replica, rows.filter(pc.invert(pc.and_(covered, before))), keys, lines_lack)
+    rows = rows.filter(pc.invert(pc.and_(covered, before)))
+    removed = evidence.once(replica.server, last_removed)
+    if removed is not None and replaced is not None and removed <= replaced:
+        return rows  # it is known why the log was removed: the data stayed, and what was made before is sent to nobody
+    return _not_lost(evidence, replica, rows, keys, lines_lack)
 
 
 def _not_lost(evidence: Evidence, replica: Replica, rows: pa.Table, keys: pa.Array, lines_lack: LinesLack) -> pa.Table:
