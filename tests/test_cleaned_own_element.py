@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, ele
 from workbench import diagnose
 from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.diagnosis_text import headline
+from workbench.rules.vectors import Span
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED
+from workbench.systems.ds389.repairs.restarting import restarted_first
 
 PLUGIN = "NSMMReplicationPlugin"
 CLEANED = f"INFO - {PLUGIN} - CleanAllRUV Task (rid 1): Successfully cleaned rid(1)"
@@ -115,3 +118,18 @@ def test_what_came_with_the_data_of_its_maker_is_not_waited_for(filled: int | No
     } | listening("s3")
     found = diagnose(case_of(tmp_path, files))
     assert [row["count"] for row in found["pending"] if (row["server"], row["origin"]) == ("s3", "1")] == [waits]
+
+
+@pytest.mark.parametrize(
+    ("claims_it", "makes_it", "refused"), [(True, False, True), (False, True, True), (False, False, False)]
+)
+def test_who_drops_an_origin_is_restarted_before_it_is_filled_with_more_of_it(
+    claims_it: bool, makes_it: bool, refused: bool
+) -> None:
+    """Seen on 2.3.1: the vector of the maker had no element of its own, and the plan filled a hub that dropped its changes."""
+    vector = {"2": Span(csn(1, 2), csn(9, 2))} if claims_it else {}
+    servers = {"b": SimpleNamespace(vector=vector), "h": SimpleNamespace(forgets={"2"})}
+    maker = SimpleNamespace(origin="2" if makes_it else "1")
+    context = SimpleNamespace(replica=lambda *about: maker, verdicts=SimpleNamespace(remembers={}))
+    view: Any = SimpleNamespace(model=SimpleNamespace(servers=servers), context=context, suffix=SUFFIX)
+    assert bool(restarted_first(view, "b", "h")) is refused

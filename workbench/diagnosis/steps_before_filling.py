@@ -1,7 +1,7 @@
 """What comes before a server is filled, whatever finding advises it.
 
-h cleaned ID 3, a claims 3; h is filled from a    h has the data, and its vector has no element 3: no session with h begins;
-                                                  it has to be restarted first
+h cleaned ID 3, a has changes of 3; h is filled from a    h has the data, and drops what is made afterwards: it has to be
+                                                          restarted first
 a waits for what only the log of c has, which     filled from there, c loses what a waits for, and nothing brings it any more;
 lacks changes itself; c is filled from a          it has to be saved first
 """
@@ -85,7 +85,7 @@ def _restarts(context: DetectorContext) -> Iterator[tuple[str, str | None, Mappi
             step(
                 f"restart {server} first, and collect again" + (", unless it was restarted since" if unsure else ""),
                 f"it cleaned origin {listed(sorted(origins))}, and ignores that until it is restarted: filled before, it gets "
-                "the data, and no session with it can begin afterwards",
+                "the data, and drops what is made afterwards",
             ),
         )
 
