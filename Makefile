@@ -1,5 +1,6 @@
 # make demo     a real incident: from files to evidence, and to what was missed
-# make test     the tests (make test-slow: the long repetitions)
+# make check    style, types and the tests of pure functions: two minutes
+# make test     all tests but the long repetitions (make test-slow)
 # make lab      the notebooks, in JupyterLab on this machine only
 # make bench    the headline figures, measured here
 # make lint     style and types
@@ -23,7 +24,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # tools that no lock names. Compiling to bytecode is left to the first import.
 INSTALL := $(PIP) install --no-deps --no-compile --no-build-isolation
 
-.PHONY: venv demo test test-slow lab bench lint docs proto lock clean
+.PHONY: venv demo check test test-slow lab bench lint docs proto lock clean
 .DELETE_ON_ERROR:
 
 venv: $(READY)
@@ -55,6 +56,9 @@ demo: $(READY)
 
 # Three processes, also on two cores: one of them waits for Directory Servers nearly all the time. Four are slower.
 PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --durations 30
+
+check: lint
+	$(BIN)/python -m pytest --numprocesses 2 --quiet tests/unit tests/test_house.py -m "not slow"
 
 test: $(READY)
 	$(PYTEST) -m "not slow"
