@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from workbench.case.case import Case
     from workbench.diagnosis.verdict_rows import Verdicts
     from workbench.engine.logs import StoredLog
-    from workbench.model import Finding
+    from workbench.model import Finding, System
     from workbench.rules.verdicts import Verdict
     from workbench.topology.topology import Topology
 
@@ -36,6 +36,20 @@ class Explanation:
     senders: Senders
 
 
+@dataclass(frozen=True)
+class Sections:
+    """Parts of the text of a diagnosis that one style alone has.
+
+    tables       behind the changes
+    outlook      behind the pair matrix
+    pairs_shown  False: what the pair matrix would say, the tables say
+    """
+
+    tables: str = ""
+    outlook: str = ""
+    pairs_shown: bool = True
+
+
 class Replication(Protocol):
     """One style of replication."""
 
@@ -49,6 +63,9 @@ class Replication(Protocol):
 
     def grounded(self, findings: Iterable[Finding], judged: Verdicts) -> Iterator[Finding]:
         """The same findings, each with what it takes for granted because of how this style replicates."""
+
+    def sections(self, system: System, found: Row) -> Sections:
+        """What a diagnosis, in the shape of `findings.json`, says of this style alone, as text."""
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

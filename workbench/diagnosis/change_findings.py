@@ -44,7 +44,7 @@ from workbench.diagnosis.shown_by_entries import (
 from workbench.diagnosis.stuck_servers import to_be_filled
 from workbench.diagnosis.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step, time_passed
-from workbench.replication.entry.diagnosis.state_comparison import OF_TWO, OWN_SINCE, is_shared
+from workbench.replication.entry.diagnosis.state_comparison import OF_TWO, OWN_SINCE
 from workbench.replication.stream.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.replication.stream.diagnosis.queued_changes import (
     comes_first,
@@ -54,6 +54,7 @@ from workbench.replication.stream.diagnosis.queued_changes import (
     queue_step,
 )
 from workbench.rules.verdicts import ENTRIES_LACK
+from workbench.topology.topology import is_shared
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext

@@ -23,10 +23,7 @@ from workbench.diagnosis.relayed_changes import (
 )
 from workbench.model import System, listed
 from workbench.replication.entry.diagnosis.state_comparison import OWN_SINCE, own_since_say
-from workbench.replication.entry.sections import floors_text
 from workbench.replication.stream.diagnosis.queued_changes import behind_gap_say, held_by, in_a_queue, no_session_say
-from workbench.replication.stream.sections import streams_text
-from workbench.replication.tier.sections import tiers_text
 from workbench.rules.verdicts import MISSING, UNKNOWN
 from workbench.text_table import aligned, one_cell
 from workbench.topology.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
@@ -47,11 +44,12 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     )
     several = several_suffixes(found["servers"])
     parts = [title, headline(found), findings_text(found["findings"], several), _changes(found, several)]
-    parts += [streams_text(found), tiers_text(found)]
-    if found["trees"]:
-        return "\n\n".join(filter(None, [*parts, outside_text(found) if matrix else ""]))  # the trees are the matrix
-    if matrix and (found["pairs"] or not system.streaming):  # of a stream one log alone tells all that it can
-        parts += [matrix_text(system, found["pairs"]), outside_text(found), floors_text(system, found)]
+    own = system.replication().sections(system, found)
+    parts += [own.tables]
+    if matrix and own.pairs_shown:
+        parts += [matrix_text(system, found["pairs"])]
+    if matrix:
+        parts += [outside_text(found), own.outlook]
     return "\n\n".join(filter(None, parts))
 
 

@@ -18,11 +18,11 @@ from workbench.diagnosis.restart_order import read_first
 from workbench.diagnosis.stuck_servers import to_be_filled
 from workbench.diagnosis.without_record import without_record
 from workbench.model import counted, listed, step
-from workbench.replication.entry.diagnosis.state_comparison import is_shared
 from workbench.replication.entry.rules.entries import OTHER_VERSION, TURNED_DOWN
 from workbench.replication.tier.diagnosis.waiting import waiting_step
 from workbench.rules.link_failures import CLOCK_REFUSED
 from workbench.rules.send_session import ANCHOR_NOT_FOUND
+from workbench.topology.topology import is_shared
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext

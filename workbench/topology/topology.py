@@ -563,3 +563,9 @@ def logs_of(case: Case, shown: Topology) -> dict[str, StoredLog]:
     They remember what they read: keep them for the next question.
     """
     return {one.log.file: case.log(one.log) for one in shown.replicas if one.log}
+
+
+def is_shared(shown: Topology, replica: Replica) -> bool:
+    """True if another server makes changes as the same origin."""
+    mine = (replica.suffix, replica.origin)
+    return replica.origin is not None and sum((one.suffix, one.origin) == mine for one in shown.replicas) > 1

@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.contracts.replication import Explanation
+from workbench.contracts.replication import Explanation, Sections
 from workbench.diagnosis.unnamed_logs import drop_what_unnamed_logs_hold
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.diagnosis.verdicts import verdicts, verdicts_on
 from workbench.engine.logs import StoredLog
-from workbench.model import Finding
+from workbench.model import Finding, System
 from workbench.replication.changelog.diagnosis.pair_matrix import (
     check_differences,
     check_equal,
@@ -50,6 +50,10 @@ class ChangelogReplication:
     def grounded(self, findings: Iterable[Finding], judged: Verdicts) -> Iterator[Finding]:
         """They say themselves what they take for granted."""
         yield from findings
+
+    def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
+        """None of its own."""
+        return Sections()
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.contracts.replication import Explanation
+from workbench.contracts.replication import Explanation, Sections
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
-from workbench.model import Finding
+from workbench.model import Finding, System
 from workbench.replication.entry.diagnosis.state_comparison import judged_by_entry, pulls, verdicts_by_entry
+from workbench.replication.entry.sections import floors_text
 from workbench.rules.send_session import SENT
 from workbench.topology.topology import Topology
 
@@ -36,6 +37,10 @@ class EntryReplication:
     def grounded(self, findings: Iterable[Finding], judged: Verdicts) -> Iterator[Finding]:
         """They say themselves what they take for granted."""
         yield from findings
+
+    def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
+        """Up to where each server has come, and what may be forgotten."""
+        return Sections(outlook=floors_text(system, found))
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

@@ -8,15 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.contracts.replication import Explanation
+from workbench.contracts.replication import Explanation, Sections
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
-from workbench.model import Finding
+from workbench.model import Finding, System
 from workbench.replication.stream.diagnosis.appliers import told_beyond
 from workbench.replication.stream.diagnosis.log_comparison import Streams, judged_by_stream
 from workbench.replication.stream.diagnosis.rows import applier_rows, copy_rows, log_rows, replica_rows
 from workbench.replication.stream.diagnosis.sources import with_sources
 from workbench.replication.stream.explanation import verdicts_by_stream, would_send
+from workbench.replication.stream.sections import streams_text
 from workbench.rules.assumptions import LOG_READ_FIRST
 from workbench.rules.send_session import NOTHING, SEND, SENT
 from workbench.topology.topology import Topology
@@ -57,6 +58,10 @@ class StreamReplication:
         for finding in with_sources(findings, streams.sources if streams is not None else {}):
             ordered = finding.code in _OF_THE_ORDER and finding.server in past
             yield replace(finding, assumes=(*finding.assumes, LOG_READ_FIRST)) if ordered else finding
+
+    def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
+        """Logs, copies and appliers."""
+        return Sections(streams_text(found), pairs_shown=bool(found["pairs"]))  # one log alone tells all that it can
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

@@ -8,15 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.contracts.replication import Explanation
+from workbench.contracts.replication import Explanation, Sections
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
-from workbench.model import Finding
+from workbench.model import Finding, System
 from workbench.replication.tier.diagnosis.heads import proven_beyond
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.diagnosis.sources import on_furthest
 from workbench.replication.tier.diagnosis.tree_rows import judged_by_tier, trees
 from workbench.replication.tier.explanation import placed, verdicts_by_tier, would_give
+from workbench.replication.tier.sections import tiers_text
 from workbench.rules.assumptions import NOT_CUT_BACK
 from workbench.rules.send_session import NOTHING, SEND, SENT
 from workbench.topology.topology import Topology
@@ -45,6 +46,10 @@ class TierReplication:
         for finding in on_furthest(findings, tiers):
             rests = finding.code == "PENDING_CHANGES" and finding.server in below
             yield replace(finding, assumes=(*finding.assumes, NOT_CUT_BACK)) if rests else finding
+
+    def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
+        """The trees, which are the matrix."""
+        return Sections(tiers_text(found), pairs_shown=not found["trees"])
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

@@ -74,6 +74,7 @@ def _plan(rules: Rules, pair: Pair, log: Log) -> Plan:
 def pair_row(
     shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, logs: Mapping[str, Log]
 ) -> dict[str, Any]:
+    """The row of one pair: the decision, why, and what would be sent; and where other rule sets would differ."""
     supplier, consumer, link = pair
     row: dict[str, Any] = {
         "supplier": supplier.server,

@@ -49,7 +49,7 @@ from workbench.replication.entry.rules.entries import (
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, SAYS, UNKNOWN, Verdict
 from workbench.systems import format_with
 from workbench.tables import Numbers
-from workbench.topology.topology import Replica, Topology
+from workbench.topology.topology import Replica, Topology, is_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,12 +114,6 @@ def _without_partner(case: Case, shown: Topology) -> set[str]:
     """The servers of which a file lists all links, and none is there: they ask nobody, and nobody may ask them."""
     listed = {server for (snapshot, _), server in listing(case.inputs).items() if snapshot == shown.snapshot}
     return listed - {name for link in shown.links for name in (link.supplier, link.consumer)}
-
-
-def is_shared(shown: Topology, replica: Replica) -> bool:
-    """True if another server makes changes as the same origin."""
-    mine = (replica.suffix, replica.origin)
-    return replica.origin is not None and sum((one.suffix, one.origin) == mine for one in shown.replicas) > 1
 
 
 def version_of(case: Case, shown: Topology, replica: Replica) -> str | None:
