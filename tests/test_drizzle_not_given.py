@@ -84,14 +84,39 @@ def test_no_plan_goes_past_what_no_log_gives(tmp_path: Path, what: str) -> None:
     assert found["fix"][0]["repair"] == "apply none of them by hand before what comes first"
     made = plan(case)
     assert not made.steps
-    for way in ("apply", "provision"):
-        assert f"{position or 'what it lost'} comes before" in refused(made)[way] and how in refused(made)[way]
+    assert f"{position or 'what it lost'} comes before" in refused(made)["apply"] and how in refused(made)["apply"]
+    # All data of the source do not go through its log: a person may ask for them.
+    course = next(each for each in made.courses if each.way == "provision")
+    assert "does not go through that log" in course.unasked and how in course.unasked
+    step = plan(case, only=["b"], ways=["provision"]).steps[0]
+    assert (step.repair, step.server) == ("provision", "b")
 
 
 def test_what_lost_a_message_comes_from_a_log_with_all_of_them(tmp_path: Path) -> None:
     part = written([BULK[0], BULK[2]])
     files = {"a.log": part.join(PLAIN), "b.log": PLAIN[0], "c.log": written(BULK).join(PLAIN)}
     assert applied(plan(case_of(tmp_path, files))) == {"b": ["50", "60", "61"]}
+
+
+def test_what_a_copy_has_begun_comes_whole_from_a_log_that_has_the_same(tmp_path: Path) -> None:
+    whole = written(BULK).join(PLAIN)
+    end = len(PLAIN[0]) + len(written(BULK))
+    files = {"a.log": damaged(whole, end - 1), "b.log": PLAIN[0] + written(BULK[:1]), "c.log": whole}
+    case = case_of(tmp_path, files)
+    assert "the log of a has 50 damaged (whole in the log of c)" in waits(case)["summary"]
+    found = diagnose(case)
+    assert [(row["server"], row["from"], row["why"]) for row in found["unknown"]] == [("b", "50", "source_unclear")]
+    (opened,) = (each for each in found["findings"] if each["code"] == "TXN_UNFINISHED")
+    assert "c has it with its end" in opened["summary"] and "whole from the log of c" in opened["fix"][0]["repair"]
+    assert applied(plan(case)) == {"b": ["50", "60", "61"]}
+
+
+def test_what_copies_have_and_the_source_lacks_is_named_before_a_copy_passes_it(tmp_path: Path) -> None:
+    case = case_of(tmp_path, {"a.log": log(1, 2, 3, 5, 6), "b.log": log(1, 2, 3), "c.log": log(1, 2, 3, 4, 5, 6)})
+    made = plan(case)
+    assert applied(made) == {"b": ["5", "6"]}
+    assert "The log of c has 4 among these, which the log of a lacks (STRANDED_CHANGE)" in made.steps[0].risk
+    assert any(line.startswith("STRANDED_CHANGE c: ") for line in [*made.open, *made.left])
 
 
 def test_what_stands_before_it_is_applied_as_ever(tmp_path: Path) -> None:

@@ -359,7 +359,7 @@ def _judge(
         said = np.select([lack & which for which, _ in rules], [_WORD[word] for _, word in rules], 0)
         said = np.where(lack & (said == 0), _WORD["inside"], said)
         unclear = np.isin(source.outcome, [_CODE[one] for one in UNCLEAR])
-        said = np.where(unclear & absent, _WORD[SOURCE_UNCLEAR], said)
+        said = np.where(unclear & (absent | undecided), _WORD[SOURCE_UNCLEAR], said)
         if known is not None:
             lacked = np.isin(said, [_WORD["inside"], _WORD["behind"]])
             said = np.where(lacked & ~np.isin(source.number, known), _WORD["alone"], said)

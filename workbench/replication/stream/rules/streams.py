@@ -38,7 +38,18 @@ NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
 """Outcomes in the log of a source that leave open whether it committed."""
 
-BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARED, UNRELATED, FILTERED = (
+(
+    BEGINS_LATER,
+    LOST,
+    DAMAGED,
+    NOT_READ,
+    SOURCE_UNCLEAR,
+    COPY_AHEAD,
+    NOTHING_SHARED,
+    UNRELATED,
+    FILTERED,
+    GONE_FROM_SOURCE,
+) = (
     *(
         "copy_begins_later",
         "copy_lost_records",
@@ -49,6 +60,7 @@ BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARE
         "nothing_shared",
         "unrelated",
         "copy_leaves_out_tables",
+        "gone_from_source",
     ),
 )
 WHY_UNKNOWN = {
@@ -60,6 +72,7 @@ WHY_UNKNOWN = {
     COPY_AHEAD: "its log goes on with what its source's log does not have: if the source made that, the copy is past this one",
     UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
     FILTERED: "its log leaves out the tables of this transaction in others: a filter may have kept it away",
+    GONE_FROM_SOURCE: "an earlier log of its source has it, and the present one lacks it: nothing tells whether it comes",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
 
@@ -112,7 +125,7 @@ class Difference:
     last       the last transaction of the stream that the copy has; None: it has none
     inside     committed, and the copy is past them
     behind     committed, and the copy is not there yet
-    unknown    nothing tells whether the copy has them, or whether the source, of which it has nothing, committed them: position,
+    unknown    nothing tells whether the copy has them, or whether the source committed them, of which it has no end: position,
                place, why
     undecided  what the copy has without an end -> what its source says of it
     errant     only the copy has committed them, between transactions that both have
@@ -239,7 +252,7 @@ def _judge(one: Entry, there: Entry | None, both: Shared, lost: Sequence[int], f
         found.undecided[one.position] = one.outcome
     if there is not None and unlike(one, there):
         found.conflicts.append(one.position)
-    elif there is None and one.outcome in UNCLEAR:
+    elif one.outcome in UNCLEAR and (there is None or there.outcome in NOT_HERE_YET):
         found.unknown.append((one.position, one.place, SOURCE_UNCLEAR))
     elif one.outcome == COMMITTED and (there is None or there.outcome != COMMITTED):
         later = there is not None and max(lost, default=ANYWHERE) > there.place
