@@ -30,7 +30,7 @@ from workbench.replication.stream.plan_records import (
     records_of,
 )
 from workbench.replication.stream.rules.repair_model import StreamModel
-from workbench.replication.stream.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
+from workbench.replication.stream.rules.segments import ABORTED, COMMITTED, NUMBER_REUSED, ROLLED_BACK
 from workbench.rules.repair_model import MissingAt, Model
 from workbench.safety import printable
 from workbench.systems.drizzle.definitions import defined
@@ -199,6 +199,12 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Log
         row = streams.logs[source].rows_of(origin, [position]).get(position)
         if row is None or row["outcome"] != COMMITTED:
             return found, f"the log of {source} does not hold {name} whole"
+        at_source = source == streams.source_of(origin) and row[streams.logs[source].order] == model.places[number]
+        if row["why"] == NUMBER_REUSED and not at_source:
+            return (
+                found,
+                f"{name} is one of several that had this number (ID_REUSED): no log tells which one by its number",
+            )
         if row["ragged"]:
             return found, (
                 f"{name} has {row['ragged']:,} rows that cannot be read safely: whoever applies what follows, to these "
