@@ -119,6 +119,16 @@ def test_what_copies_have_and_the_source_lacks_is_named_before_a_copy_passes_it(
     assert any(line.startswith("STRANDED_CHANGE c: ") for line in [*made.open, *made.left])
 
 
+def test_what_is_damaged_at_the_end_is_looked_for_where_logs_end_before_it(tmp_path: Path) -> None:
+    whole = log(1, 2, 3)
+    case = case_of(tmp_path, {"a.log": damaged(whole, len(whole) - 1), "b.log": log(1, 2), "c.log": whole})
+    (found,) = (each for each in diagnose(case)["findings"] if each["code"] == "RECORD_CORRUPT")
+    assert (
+        "take 3 from the log of c and see whether it arrives at b, whose log ends before it"
+        in found["fix"][0]["repair"]
+    )
+
+
 def test_what_stands_before_it_is_applied_as_ever(tmp_path: Path) -> None:
     made = plan(case_of(tmp_path, {"a.log": BAD, "b.log": log(1, 2, 4)}))
     course, later = (each for each in made.courses if each.way == "apply")

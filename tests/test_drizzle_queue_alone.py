@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drizzle_incidents import Files, commits, exported, queue, state, without_segment
+from drizzle_incidents import Files, commits, exported, queue, row_of, state, without_segment, written
 
 from workbench import Case
 from workbench.diagnosis.case_diagnosis import diagnose
@@ -72,6 +72,20 @@ def test_an_applier_that_stands_still_is_not_started_before_its_queue_is_filled(
     files = {"s.state.json": state(2, "Duplicate entry"), "s.queue.jsonl": queue(commits(4, 5))}
     (found,) = (each for each in diagnose(loaded(tmp_path, files))["findings"] if each["code"] == "APPLIER_STOPPED")
     assert "fill its queue, then start" in found["fix"][0]["repair"]
+
+
+def test_what_a_replica_made_before_it_came_so_far_is_not_of_its_master(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "m.replication-log.jsonl": exported(commits(*range(1, 8))),
+        "s.state.json": state(3, "Duplicate entry"),
+        "s.queue.jsonl": queue(commits(4, 5)),
+        "s.log": written(row_of(number) for number in (101, 102, 103, 900)),
+    }
+    (found,) = (each for each in diagnose(loaded(tmp_path, files))["findings"] if each["code"] == "ERRANT_CHANGE")
+    assert "(900), and lacks 104, which m committed before" in found["summary"] and "s's own" in found["summary"]
+    assert "m was read before" not in found["summary"]
 
 
 def test_what_was_applied_is_not_lacking(tmp_path: Path) -> None:

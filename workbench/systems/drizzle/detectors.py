@@ -426,6 +426,12 @@ def _held_whole(context: DetectorContext, bad: Sequence[Row]) -> Iterator[Mappin
         lacking = [name for name in sorted(rows) if same and _is_past(streams, name, row["origin"], position)]
         where = f"take {row['position']} from the log of {listed(same or holders, 'or')}"
         where += f", and apply it on {listed(lacking)}, whose log does not have it" if lacking else ""
+        before = [name for name in sorted(rows) if same and _ends_before(streams, name, row["origin"], position)]
+        if before:
+            where += (
+                f"{',' if lacking else ''} and see whether it arrives at {listed(before)}, whose log ends before it"
+            )
+            where += ": if not, apply it there"
         yield step(
             where,
             "the message is the same there: only its checksum is damaged"
@@ -435,6 +441,17 @@ def _held_whole(context: DetectorContext, bad: Sequence[Row]) -> Iterator[Mappin
             if lacking
             else None,
         )
+
+
+def _ends_before(streams: Streams, server: str, origin: str, position: str) -> bool:
+    """True if the log of a server ends before what that of its source has damaged."""
+    both = streams.differences.get((server, origin))
+    if both is None or both.shared is None:
+        return False
+    covers = both.shared.covers
+    return any(
+        at == position and why == SOURCE_UNCLEAR and place > covers for at, place, why in both.difference.unknown
+    )
 
 
 def _is_past(streams: Streams, server: str, origin: str, position: str) -> bool:
