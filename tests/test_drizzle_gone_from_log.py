@@ -61,12 +61,11 @@ def test_what_it_lost_at_its_end_holds_nothing_back(tmp_path: Path) -> None:
 
 
 def test_a_copy_that_was_set_back_is_named(tmp_path: Path) -> None:
-    case = case_of(
-        tmp_path, {"a.log": log(1, 2, 3, 4), "b.log": log(1, 2, 3)}, {"a.log": log(1, 2, 3, 4), "b.log": log(1)}
-    )
-    assert gone(diagnose(case)) == {
-        "b": "b: its log lacks 2 transactions of server 1 (2, 3) that its log of snapshot s1 has"
-    }
+    now = {"a.log": log(1, 2, 3, 4), "b.log": log(1)}
+    found = diagnose(case_of(tmp_path, {"a.log": log(1, 2, 3, 4), "b.log": log(1, 2, 3)}, now))
+    assert gone(found) == {"b": "b: its log lacks 2 transactions of server 1 (2, 3) that its log of snapshot s1 has"}
+    (told,) = (one for one in found["findings"] if one["code"] == "GONE_FROM_LOG")
+    assert "it needs them from a again" in told["fix"][0]["caution"]
 
 
 def test_a_log_that_goes_on_or_begins_later_lost_nothing(tmp_path: Path) -> None:

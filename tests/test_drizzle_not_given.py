@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from drizzle_incidents import WHOLE, Files, cut_between, damaged, log, named, one, written
+from drizzle_samples import event, record
 
 from workbench import Case
 from workbench.diagnosis.case_diagnosis import diagnose
@@ -127,6 +128,25 @@ def test_what_is_damaged_at_the_end_is_looked_for_where_logs_end_before_it(tmp_p
         "take 3 from the log of c and see whether it arrives at b, whose log ends before it"
         in found["fix"][0]["repair"]
     )
+
+
+ANEW = record(event(3)) + log(1, 2, t1="n", t2="n")
+"""A start of the server, and numbers that it gave before."""
+
+
+def test_numbers_that_were_given_anew_are_no_conflict_and_no_other_data(tmp_path: Path) -> None:
+    case = case_of(tmp_path, {"a.log": log(1, 2, 3) + ANEW, "b.log": log(1, 2, 3)})
+    found = diagnose(case)
+    assert {one["code"] for one in found["findings"]} == {"ID_REUSED", "PENDING_CHANGES"}
+    assert [(row["server"], row["count"]) for row in found["pending"]] == [("b", 2)]
+    assert applied(plan(case)) == {"b": ["1", "2"]}
+
+
+def test_a_number_that_was_given_twice_is_not_applied_where_it_tells_nothing(tmp_path: Path) -> None:
+    case = case_of(tmp_path, {"a.log": log(5, 1, 2, 3) + ANEW, "b.log": log(5, 2, 3)})
+    made = plan(case)
+    assert "is one of several that had this number (ID_REUSED)" in refused(made)["apply"]
+    assert [step.repair for step in made.steps] == ["provision"]
 
 
 def test_what_stands_before_it_is_applied_as_ever(tmp_path: Path) -> None:
