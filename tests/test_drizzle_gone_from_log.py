@@ -38,6 +38,8 @@ def test_what_the_source_has_no_more_is_named_and_nothing_goes_past_it(tmp_path:
     assert gone(found) == {"a": "a: its log lacks 1 transaction of server 1 (4) that its log of snapshot s1 has"}
     assert "No change is known to be missing" in headline(found) and "GONE_FROM_LOG" in headline(found)
     assert [(row["server"], row["from"], row["why"]) for row in found["unknown"]] == [("b", "4", "gone_from_source")]
+    (told,) = (one for one in found["findings"] if one["code"] == "GONE_FROM_LOG")
+    assert "stop b now, and apply it there before what follows it" in told["fix"][0]["repair"]
     made = plan(case)
     assert not made.steps
     for way in ("apply", "provision"):

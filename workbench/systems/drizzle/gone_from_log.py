@@ -27,7 +27,7 @@ def gone_from_log(context: DetectorContext) -> Iterator[Finding]:
             name for name, log in streams.logs.items() if name != server and len(still_in(log, origin, gone)) < count
         )
         source = None if streams.is_open(origin) else streams.source_of(origin)
-        applied = f"; apply {them} on {listed(lacking)} before what follows {them}" if lacking else ""
+        applied = f"; stop {listed(lacking)} now, and apply {them} there before what follows {them}" if lacking else ""
         yield Finding(
             "GONE_FROM_LOG",
             "error",
