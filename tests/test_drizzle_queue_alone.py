@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drizzle_incidents import Files, commits, exported, queue, state, without_segment
+from drizzle_incidents import Files, commits, exported, queue, row_of, state, without_segment, written
 
 from workbench import Case
 from workbench.diagnosis.case_diagnosis import diagnose
@@ -22,7 +22,14 @@ QUEUES = {
     "a number": (commits(4, 5), ("QUEUE_GAP", "goes on without commit 3: no collected log has it")),
     "several numbers": (commits(3, 6, 8), ("QUEUE_GAP", "goes on without commits 4 to 5 and 1 more")),
     "nothing": (BULK, None),
-    "the end, which may have the number": (without_segment(BULK, 103, 3), None),
+    "the end, which may have the number": (
+        without_segment(BULK, 103, 3),
+        ("QUEUE_GAP", "commit 3: no collected log has it, and if it was a transaction, it will not come; 103, which"),
+    ),
+    "more numbers than ends": (
+        without_segment(commits(4, 6, 7, bulk=7), 107, 3),
+        ("QUEUE_GAP", "107, which the queue has without its end, may be one of them"),
+    ),
 }
 
 
@@ -59,6 +66,26 @@ def test_it_is_said_from_the_queue_alone(tmp_path: Path, what: str) -> None:
     assert due[0] in headline(diagnose(case))
     lines = [*plan(case).open, *plan(case).left]
     assert any(line.startswith(f"{due[0]} s: ") and "SYS_REPLICATION_LOG of master 1" in line for line in lines)
+
+
+def test_an_applier_that_stands_still_is_not_started_before_its_queue_is_filled(tmp_path: Path) -> None:
+    files = {"s.state.json": state(2, "Duplicate entry"), "s.queue.jsonl": queue(commits(4, 5))}
+    (found,) = (each for each in diagnose(loaded(tmp_path, files))["findings"] if each["code"] == "APPLIER_STOPPED")
+    assert "fill its queue, then start" in found["fix"][0]["repair"]
+
+
+def test_what_a_replica_made_before_it_came_so_far_is_not_of_its_master(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "m.replication-log.jsonl": exported(commits(*range(1, 8))),
+        "s.state.json": state(3, "Duplicate entry"),
+        "s.queue.jsonl": queue(commits(4, 5)),
+        "s.log": written(row_of(number) for number in (101, 102, 103, 900)),
+    }
+    (found,) = (each for each in diagnose(loaded(tmp_path, files))["findings"] if each["code"] == "ERRANT_CHANGE")
+    assert "(900), and lacks 104, which m committed before" in found["summary"] and "s's own" in found["summary"]
+    assert "m was read before" not in found["summary"]
 
 
 def test_what_was_applied_is_not_lacking(tmp_path: Path) -> None:

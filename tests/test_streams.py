@@ -104,7 +104,7 @@ def slowly(source: list[Entry], copy: list[Entry], lost: list[int]) -> dict[str,
     said = {}
     for one in source:
         there = [other for other in copy if _same(one, other)]
-        unclear = one.outcome in IN_PART[1:] and not there
+        unclear = one.outcome in IN_PART[1:] and all(other.outcome in ("unfinished", "aborted") for other in there)
         if (not unclear and one.outcome != "committed") or any(other.outcome == "committed" for other in there):
             continue
         both = [(theirs, mine) for theirs in source for mine in copy if _same(theirs, mine)]

@@ -134,6 +134,25 @@ def test_lists_are_cut_and_counts_are_not(tmp_path: Path) -> None:
     assert (found.first, found.last, found.rows) == (f"{1:020d}:0000000001", f"{49:020d}:0000000001", sum(range(1, 50)))
 
 
+def test_a_number_that_was_given_again_is_another_transaction(tmp_path: Path) -> None:
+    def stream(*numbers: tuple[int, int]) -> list[dict[str, Any]]:
+        return [a_row(number, at * 10, "committed", what, True, None) for at, (number, what) in enumerate(numbers)]
+
+    first = ((1, 11), (2, 12), (3, 13))
+    source = a_log(tmp_path, "a", stream(*first, (1, 21), (2, 22)), [], 2)
+    for copied, inside, behind in (
+        (first, [], ["1", "2"]),
+        ((*first, (2, 22)), ["1"], []),
+        (first[:2], [], ["3", "1", "2"]),
+    ):
+        copy = a_log(tmp_path / str(len(copied)), "b", stream(*copied), [], 1)
+        found = compared(source, copy, "1", HOW_MANY)
+        assert found.difference == difference(source.entries("1"), copy.entries("1"))
+        lacks = found.difference.inside, found.difference.behind
+        assert [[one.position[:20].lstrip("0") for one in of] for of in lacks] == [inside, behind]
+        assert not found.difference.conflicts and not found.difference.unrelated
+
+
 def test_a_start_does_not_hide_the_transaction_of_its_number(tmp_path: Path) -> None:
     rows = [a_row(5, 0, "committed", 5, True, None), a_row(5, 10, "event", None, True, None)]
     found = a_log(tmp_path, "a", rows, [], 1).rows_of("1", [rows[0]["position"]])

@@ -60,7 +60,8 @@ _SAID = (
     f"then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last "
     f"and not exists(holes, x -> x.low < c.place and c.place < x.high), 'errant', null) "
     f"when coalesce({_UNLIKE}, false) then 'conflicts' "
-    f"when begins is not null and c.outcome is null and s.outcome in ({_listed(UNCLEAR)}) then '{SOURCE_UNCLEAR}' "
+    f"when begins is not null and (c.outcome is null or c.outcome in ({_listed(NOT_HERE_YET)})) "
+    f"and s.outcome in ({_listed(UNCLEAR)}) then '{SOURCE_UNCLEAR}' "
     f"when s.outcome != '{COMMITTED}' or coalesce(c.outcome = '{COMMITTED}', false) then null "
     f"when begins is null then '{NOTHING_SHARED}' "
     f"when c.outcome = '{CORRUPT}' then '{DAMAGED}' when c.outcome = '{UNKNOWN}' then '{NOT_READ}' "
@@ -84,8 +85,9 @@ def counted(
 
     from workbench.engine.evidence import cause_of
 
-    theirs, mine = (_one_each(spark, log, origin).alias(name) for log, name in ((source, "s"), (copy, "c")))
-    both = theirs.join(mine, ["position", "event"]).select(
+    again = _used_again(spark, (source, copy, *(others or ())), origin)
+    theirs, mine = (_one_each(spark, log, origin, again).alias(name) for log, name in ((source, "s"), (copy, "c")))
+    both = theirs.join(mine, ["position", "event", "life"]).select(
         F.col("s.place").alias("there"),
         F.col("c.place").alias("here"),
         F.col("c.outcome").alias("outcome"),
@@ -131,7 +133,7 @@ def counted(
         return nearest.agg(F.collect_set(counts).alias(name))
 
     whole = (
-        theirs.join(mine, F.expr("s.position = c.position and s.event = c.event"), "full")
+        theirs.join(mine, F.expr("s.position = c.position and s.event = c.event and s.life = c.life"), "full")
         .crossJoin(F.broadcast(reach))
         .crossJoin(F.broadcast(gaps("gaps", copy.lost, "here", "there")))
         .crossJoin(F.broadcast(gaps("holes", source.lost, "there", "here")))
@@ -143,12 +145,13 @@ def counted(
     )
     said = F.expr(_SAID)
     if others is not None:
-        known = mine.where("not event").select("position")
+        known = mine.where("not event").select("position", "life")
         for log in others:
-            there = theirs.join(_one_each(spark, log, origin).alias("c"), ["position", "event"])
-            known = known.union(there.where(_ALIKE).select("position"))
-        known = known.distinct().select(F.col("position").alias("elsewhere"))
-        whole = whole.join(known, F.col("s.position") == F.col("elsewhere"), "left")
+            there = theirs.join(_one_each(spark, log, origin, again).alias("c"), ["position", "event", "life"])
+            known = known.union(there.where(_ALIKE).select("position", "life"))
+        known = known.distinct().select(F.col("position").alias("elsewhere"), F.col("life").alias("lived"))
+        same = (F.col("s.position") == F.col("elsewhere")) & (F.col("s.life") == F.col("lived"))
+        whole = whole.join(known, same, "left")
         said = F.when(said.isin("inside", "behind") & F.col("elsewhere").isNull(), "alone").otherwise(said)
     words = whole.select(F.explode(F.array(said, F.expr(undecided))).alias("word")).where("word is not null")
     try:
@@ -157,8 +160,28 @@ def counted(
         raise Problem(f"the logs could not be compared: {cause_of(error)}") from None
 
 
-def _one_each(spark: SparkSession, log: StreamLog, origin: str) -> DataFrame:
-    """Its transactions of one origin; of a position that was used twice the last one."""
+def _used_again(spark: SparkSession, logs: Sequence[StreamLog], origin: str) -> DataFrame:
+    """Positions that one of two logs has of several transactions, and all logs as commits with contents that can be compared."""
+    from pyspark.sql import functions as F
+
+    from workbench.engine.evidence import read_table
+
+    found = None
+    for number, log in enumerate(logs):
+        rows = read_table(spark, "transactions", [part["path"] for part in log.parts])
+        rows = rows.where((F.col("origin") == origin) & ~F.col("outcome").isin(REPEATED, EVENT))
+        told = (F.col("outcome") == COMMITTED) & F.col("ended").isNotNull() & F.col("content").isNotNull()
+        several = F.count_distinct("content") if number < 2 else F.lit(0).cast("bigint")
+        plain = F.min(F.coalesce(told, F.lit(False))).alias("plain")
+        of_log = rows.groupBy("position").agg(several.alias("contents"), plain)
+        found = of_log if found is None else found.union(of_log)
+    assert found is not None
+    each = found.groupBy("position").agg(F.max("contents").alias("contents"), F.min("plain").alias("plain"))
+    return each.where("contents > 1 and plain").select("position", F.lit(True).alias("again"))
+
+
+def _one_each(spark: SparkSession, log: StreamLog, origin: str, again: DataFrame) -> DataFrame:
+    """Its transactions of one origin; of a position that was used twice the last one, unless contents tell them apart."""
     from pyspark.sql import functions as F
 
     from workbench.engine.evidence import read_table
@@ -175,7 +198,10 @@ def _one_each(spark: SparkSession, log: StreamLog, origin: str) -> DataFrame:
     last = F.max_by(F.struct("place", "outcome", "content", "hash", "whole", "begin"), "place").alias("one")
     return (
         mine.select("position", event, begin, place, "outcome", content, F.col("content").alias("hash"), whole)
-        .groupBy("position", "event")
+        .join(F.broadcast(again), "position", "left")
+        .withColumn("life", F.expr("if(again and not event, cast(content as string), '')"))
+        .withColumn("life", F.coalesce("life", F.lit("")))
+        .groupBy("position", "event", "life")
         .agg(last)
-        .select("position", "event", "one.*")
+        .select("position", "event", "life", "one.*")
     )

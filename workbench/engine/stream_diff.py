@@ -126,7 +126,7 @@ _PLACES = ["begin", "place"]
 
 
 def _read(logs: Sequence[StreamLog], origin: str, cut: Cut) -> list[_Rows]:
-    """Those of an origin within a cut, of each log; equal positions have equal numbers."""
+    """Those of an origin within a cut, of each log; equal positions have equal numbers, unless a number was used again."""
     tables = []
     for log in logs:
         places = [log.begin, log.order]
@@ -142,12 +142,54 @@ def _read(logs: Sequence[StreamLog], origin: str, cut: Cut) -> list[_Rows]:
     texts = [rows["position"].cast(pa.string()) for rows in tables if rows is not None]
     coded = pa.chunked_array([chunk for one in texts for chunk in one.chunks], pa.string()).combine_chunks()
     coded = coded.dictionary_encode()
-    numbers, at, found = np.asarray(coded.indices).astype(np.int64), 0, []
-    for rows in tables:
-        count = 0 if rows is None else len(rows)
-        found.append(_rows(coded.dictionary, numbers[at : at + count], rows))
-        at += count
-    return found
+    sizes = [0 if rows is None else len(rows) for rows in tables]
+    numbers = np.split(np.asarray(coded.indices).astype(np.int64), np.cumsum(sizes)[:-1])
+    names, numbers = _by_content(coded.dictionary, numbers, tables)
+    return [_rows(names, number, rows) for number, rows in zip(numbers, tables, strict=True)]
+
+
+def _by_content(
+    names: pa.StringArray, numbers: list[Numbers], tables: Sequence[pa.Table | None]
+) -> tuple[pa.StringArray, list[Numbers]]:
+    """The names and numbers with one for each content of what was used again: `streams.used_again` of the rules.
+
+    What the first two logs have of it counts; the others have to have nothing but commits of it.
+    """
+    plain = [
+        np.ones(0, bool) if rows is None else np.asarray(pc.not_equal(rows["outcome"].cast(pa.string()), EVENT))
+        for rows in tables
+    ]
+    count = len(names)
+    twice = [np.bincount(number[which], minlength=count) > 1 for number, which in zip(numbers, plain, strict=True)]
+    if not any(one.any() for one in twice[:2]):
+        return names, numbers
+    several, odd = np.zeros(count, bool), np.zeros(count, bool)
+    contents: list[Numbers] = []
+    for at, (number, which, often, rows) in enumerate(zip(numbers, plain, twice, tables, strict=True)):
+        if rows is None:
+            contents.append(np.zeros(0, np.int64))
+            continue
+        told = pc.and_(rows["ended"].is_valid(), rows["content"].is_valid())
+        told = np.asarray(pc.and_(told, pc.equal(rows["outcome"].cast(pa.string()), COMMITTED)))
+        contents.append(pc.fill_null(rows["content"], 0).to_numpy())
+        odd[number[which & ~told]] = True
+        if at > 1:
+            continue
+        mine = which & often[number]
+        pairs = np.unique(np.stack([number[mine], contents[-1][mine]]), axis=1)
+        several[pairs[0][1:][pairs[0][1:] == pairs[0][:-1]]] = True
+    again = several & ~odd
+    mine_of = [which & again[number] for number, which in zip(numbers, plain, strict=True)]
+    pairs = np.concatenate(
+        [np.stack([number[mine], of[mine]]) for number, of, mine in zip(numbers, contents, mine_of, strict=True)],
+        axis=1,
+    )
+    kinds, which_kind = np.unique(pairs, axis=1, return_inverse=True)
+    given, at = [number.copy() for number in numbers], 0
+    for number, mine in zip(given, mine_of, strict=True):
+        number[mine] = count + which_kind.reshape(-1)[at : at + mine.sum()]
+        at += mine.sum()
+    return pa.concat_arrays([names, names.take(pa.array(kinds[0]))]), given
 
 
 def _rows(names: pa.StringArray, number: Numbers, rows: pa.Table | None) -> _Rows:
@@ -159,7 +201,7 @@ def _rows(names: pa.StringArray, number: Numbers, rows: pa.Table | None) -> _Row
     outcome = rows["outcome"].cast(pa.string()).combine_chunks().dictionary_encode()
     codes = np.array([_CODE[word] for word in outcome.dictionary.to_pylist()], np.int64)[np.asarray(outcome.indices)]
     number = 2 * number + (codes == _CODE[EVENT])
-    # Of a position that was used twice the last one counts, as in the rule.
+    # Of a position that was used twice the last one counts, as in the rule, unless contents tell them apart.
     order = np.lexsort((places, number))
     order = order[np.append(number[order][1:] != number[order][:-1], True)]
     cut = (codes == _CODE[CORRUPT]) & np.asarray(pc.fill_null(pc.invert(rows["ended"]), False))
@@ -359,7 +401,7 @@ def _judge(
         said = np.select([lack & which for which, _ in rules], [_WORD[word] for _, word in rules], 0)
         said = np.where(lack & (said == 0), _WORD["inside"], said)
         unclear = np.isin(source.outcome, [_CODE[one] for one in UNCLEAR])
-        said = np.where(unclear & absent, _WORD[SOURCE_UNCLEAR], said)
+        said = np.where(unclear & (absent | undecided), _WORD[SOURCE_UNCLEAR], said)
         if known is not None:
             lacked = np.isin(said, [_WORD["inside"], _WORD["behind"]])
             said = np.where(lacked & ~np.isin(source.number, known), _WORD["alone"], said)

@@ -237,8 +237,19 @@ def _delivered(one: Finding, taken: Taken) -> bool:
     waited = any(row["pending"] for key, row in taken.before.items() if key in others)
     left = any(taken.after[key]["missing"] or taken.after[key]["pending"] for key in others)
     filled = one.server in filled_by(taken.steps)
-    arrives = not left or _spread(one, taken)
+    arrives = _spread(one, taken) or not (left or _stays_alone(one, taken))
     return bool(taken.chosen) and waited and arrives and not filled and not _saving(one, taken)
+
+
+def _stays_alone(one: Finding, taken: Taken) -> bool:
+    """True if a server alone holds something of the origin in the end that no other one counts as lacking."""
+    model = taken.models.get(one.suffix)
+    server = model.servers.get(one.server or "") if model is not None else None
+    if model is None or server is None:
+        return False
+    elsewhere = {number for name, other in model.servers.items() if name != one.server for number in other.holds}
+    alone = (model.lots[number] for number in server.holds - elsewhere)
+    return any(lot.origin == one.origin and lot.within not in (None, server.generation) for lot in alone)
 
 
 def _spread(one: Finding, taken: Taken) -> bool:

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from workbench.engine.assembly import READ, message_of
 from workbench.engine.selective_read import rows_where
-from workbench.replication.stream.diagnosis.log_comparison import LISTED, Streams
+from workbench.replication.stream.diagnosis.gone_from_log import reached_before as reached_in
+from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.rules.segments import COMMITTED, Stream, kept_pieces, transactions
 
 Record = tuple[int, int, tuple[int, ...], int]
@@ -94,14 +95,4 @@ def reached_before(streams: Streams, source: str, copy: str, origin: str, places
 
     What stands behind it in the copy was done there later; -1 is before all of it.
     """
-    theirs, mine = streams.logs[source], streams.logs[copy]
-    there = theirs.last_before(origin, places[0], LISTED) if places else []
-    there += list(theirs.commits(places[0] - 1, places[-1], origin)) if places else []
-    held = mine.rows_of(origin, sorted({row["position"] for row in there}))
-    both = sorted((row[theirs.order], held[row["position"]][mine.order]) for row in there if row["position"] in held)
-    found, last, at = [], -1, 0
-    for place in places:
-        while at < len(both) and both[at][0] < place:
-            last, at = max(last, both[at][1]), at + 1
-        found.append(last)
-    return found
+    return reached_in(streams.logs[source], streams.logs[copy], origin, places)

@@ -17,7 +17,6 @@ from workbench.model import (
     LAG,
     Detectors,
     Finding,
-    counted,
     first_few,
     listed,
     step,
@@ -35,10 +34,12 @@ from workbench.replication.stream.rules.segments import (
     SAYS,
     UNFINISHED,
 )
-from workbench.replication.stream.rules.streams import SOURCE_UNCLEAR, Difference
+from workbench.replication.stream.rules.streams import SOURCE_UNCLEAR, UNCLEAR, Difference
 from workbench.systems import format_with
 from workbench.systems.drizzle.errant import errant
 from workbench.systems.drizzle.formats import TRANSACTION_LOG
+from workbench.systems.drizzle.gone_from_log import gone_from_log
+from workbench.systems.drizzle.not_compared import not_compared
 from workbench.systems.drizzle.queue_alone import lacking_by_itself
 from workbench.systems.drizzle.queues import (
     appliers,
@@ -146,12 +147,18 @@ def without_end(context: DetectorContext) -> Iterator[Finding]:
         missing = [row for row in committed if _is_missing(context, row)]
         unknown = [row for row in committed if _cannot_be_judged(context, row)]
         coming = [row for row in committed if row not in missing and row not in unknown]
+        unclear = (row for row in rows if row["at_source"] in UNCLEAR)
+        whole = [row for row in unclear if _whole_elsewhere(context, row)]
         waits = len(void) + len(missing) + len(unknown) < len(rows)
         told = f"; their source took {len(void):,} of them back" if void else ""
         if missing:
             told += f"; their source committed {len(missing):,} of them: what is not here was lost (MISSED_CHANGE)"
         if unknown:
             told += f"; their source committed {len(unknown):,} of them: this log does not prove that the rest came"
+        if whole:
+            holders = sorted({name for row in whole for name in _whole_elsewhere(context, row)})
+            told += f"; the log of their source is damaged there, and {listed(holders)} ha{'s' if len(holders) == 1 else 've'} "
+            told += "it with its end" if len(rows) == 1 else f"{len(whole):,} of them with the end"
         if coming:
             told += f"; their source committed {len(coming):,} of them: the rest is still to come"
         yield Finding(
@@ -202,6 +209,13 @@ def _settles(
     """
     streams = _streams(context)
     source, them = streams.source_for(*key), "it" if len(rows) == 1 else "them"
+    holders = [[*_whole_elsewhere(context, row)] for row in rows if row["at_source"] in UNCLEAR]
+    if len(holders) == len(rows) and all(holders):
+        return step(
+            f"see whether the rest of {them} arrives; if not, apply {them} whole from the log of "
+            f"{listed(sorted({of[0] for of in holders}))}",
+            f"the log of {source} has {them} damaged, and another log has the end of {them}: a commit",
+        )
     silent = "a transaction that was cut between two statements and rolled back never gets an end"
     if void:
         return step("discard the pieces of those that their source took back", silent)
@@ -412,6 +426,12 @@ def _held_whole(context: DetectorContext, bad: Sequence[Row]) -> Iterator[Mappin
         lacking = [name for name in sorted(rows) if same and _is_past(streams, name, row["origin"], position)]
         where = f"take {row['position']} from the log of {listed(same or holders, 'or')}"
         where += f", and apply it on {listed(lacking)}, whose log does not have it" if lacking else ""
+        before = [name for name in sorted(rows) if same and _ends_before(streams, name, row["origin"], position)]
+        if before:
+            where += (
+                f"{',' if lacking else ''} and see whether it arrives at {listed(before)}, whose log ends before it"
+            )
+            where += ": if not, apply it there"
         yield step(
             where,
             "the message is the same there: only its checksum is damaged"
@@ -421,6 +441,17 @@ def _held_whole(context: DetectorContext, bad: Sequence[Row]) -> Iterator[Mappin
             if lacking
             else None,
         )
+
+
+def _ends_before(streams: Streams, server: str, origin: str, position: str) -> bool:
+    """True if the log of a server ends before what that of its source has damaged."""
+    both = streams.differences.get((server, origin))
+    if both is None or both.shared is None:
+        return False
+    covers = both.shared.covers
+    return any(
+        at == position and why == SOURCE_UNCLEAR and place > covers for at, place, why in both.difference.unknown
+    )
 
 
 def _is_past(streams: Streams, server: str, origin: str, position: str) -> bool:
@@ -535,49 +566,20 @@ def big(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
-def not_compared(context: DetectorContext) -> Iterator[Finding]:
-    """Logs whose messages have no numbers: what a filter may have left out, and contents that nothing compares."""
-    streams = _streams(context)
-    for (server, origin), both in sorted(streams.differences.items()):
-        source = streams.source_for(server, origin)
-        contents = streams.contents(source, server, origin) if source is not None and both.shared else None
-        if contents is None or not contents.uncompared:
-            continue
-        tables, count = sorted(contents.left_out), counted(contents.uncompared, "transaction")
-        changed = ", ".join(f"{table} (in {contents.left_out[table]:,})" for table in tables[:5])
-        changed += f" and {len(tables) - 5:,} more" if len(tables) > 5 else ""
-        ask = f"read the filter of {server}: it has to name {'this table' if len(tables) == 1 else 'these tables'}"
-        yield Finding(
-            "CONTENT_NOT_COMPARED",
-            "warning" if tables else "info",
-            (
-                f"{server} has nothing of what transactions of {source} did to {changed}, and its messages have no numbers: a "
-                f"filter may leave {'it' if len(tables) == 1 else 'them'} out. "
-                if tables
-                else f"{server}: messages have no numbers, as behind a filter. "
-            )
-            + f"The contents of {count} were not compared with those of {source}",
-            server=server,
-            origin=origin,
-            evidence=(
-                {"server": server, "source": source, "count": contents.uncompared, "tables": tables[:ITEMS_SHOWN]},
-            ),
-            fix=(
-                step(
-                    f"{ask}. If it does not, provision {server} from {source}"
-                    if tables
-                    else "compare the rows of both",
-                    "a filter drops statements of tables or schemas, and the numbers of messages with them"
-                    if tables
-                    else "two messages of which one has no numbers differ, also where what they do is the same",
-                ),
-            ),
-        )
-
-
 DETECTORS: Detectors = {
     IDENTITY: (used_again, errant),
-    HOLES: (incomplete, without_end, conflicts, taken_back, not_compared, repeated, damaged, not_understood, ragged),
+    HOLES: (
+        incomplete,
+        without_end,
+        conflicts,
+        taken_back,
+        not_compared,
+        repeated,
+        damaged,
+        gone_from_log,
+        not_understood,
+        ragged,
+    ),
     APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part, lacking_by_itself, queued_otherwise, unmatched),
     LAG: (big,),
 }

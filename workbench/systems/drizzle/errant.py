@@ -76,6 +76,16 @@ def _of_its_own_id(
 def _ahead(streams: Streams, server: str, origin: str, what: str, several: bool) -> tuple[str, Mapping[str, Any]]:
     source = streams.source_of(origin)
     they, them = ("they are", "them") if several else ("it is", "it")
+    if not_applied := _not_applied(streams, server, origin):
+        return (
+            f"{server} has {what}, and lacks {not_applied}, which {source} committed before all that it makes later: a replica "
+            f"applies in the order of commits, so {they} {server}'s own",
+            step(
+                f"find out who wrote on {server}; compare {them} with the error of its applier, if it stands still",
+                f"{they} in no log of {source}, and {server} says that it has not applied what comes first",
+                f"do not provision {server} before that: it throws {them} away",
+            ),
+        )
     return (
         f"{server} has {what} behind the last that the log of {source} has: {source} was read before it made {them}, or {they} "
         f"{server}'s own",
@@ -85,6 +95,19 @@ def _ahead(streams: Streams, server: str, origin: str, what: str, several: bool)
             f"do not provision {server} before that: if {they} its own, that throws {them} away",
         ),
     )
+
+
+def _not_applied(streams: Streams, server: str, origin: str) -> str:
+    """The first that the log of a known source has behind all that a replica says it applied, and its log lacks; empty: none."""
+    source = streams.source_of(origin)
+    if source in (None, server) or streams.is_open(origin) or not streams.fetches(server, source or ""):
+        return ""
+    first = streams.between(source or "", server, origin).first
+    row = streams.logs[source or ""].rows_of(origin, [first])[first] if first else None
+    said = (one.commit for one in streams.applied if (one.server, one.source) == (server, source))
+    upto = max((commit for commit in said if commit is not None), default=None)
+    waits = row is not None and upto is not None and row["commit"] is not None and row["commit"] > upto
+    return streams.shown.system.show(first) if first and waits else ""
 
 
 def _where_source_lost(

@@ -33,8 +33,8 @@ def lacking_by_itself(context: DetectorContext) -> Iterator[Finding]:
             continue  # what was applied, or a row that could not be read, may be what seems to lack
         if parts := _parts(streams, applied):
             yield _in_part(applied, parts, show)
-        if stretches := _numbers(streams, applied):
-            yield _without_numbers(applied, stretches)
+        if stretches := absent_numbers(streams, applied):
+            yield _without_numbers(streams, applied, stretches, show)
 
 
 def _parts(streams: Streams, applied: Applied) -> list[tuple[int, str]]:
@@ -44,10 +44,11 @@ def _parts(streams: Streams, applied: Applied) -> list[tuple[int, str]]:
     return [(commit, at) for commit, at in ended if logged is None or commit > logged]
 
 
-def _numbers(streams: Streams, applied: Applied) -> list[Stretch]:
-    """The numbers of commits that are not there, although a later one is, behind all that was applied and any log has."""
-    if any(piece.commit is None for piece in applied.in_part.values()):
-        return []  # what has no end in the queue may have such a number
+def absent_numbers(streams: Streams, applied: Applied) -> list[Stretch]:
+    """The numbers of commits that are not there, although a later one is, behind all that was applied and any log has.
+
+    What has no end in the queue may have such a number: its end comes no more than the rest, for a later commit was seen.
+    """
     there = {*(applied.queued or ()), *(piece.commit for piece in applied.in_part.values() if piece.commit is not None)}
     return [*_holes(max(applied.commit or 0, _end_of_log(streams, applied) or 0), sorted(there))]
 
@@ -98,17 +99,35 @@ def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[
     )
 
 
-def _without_numbers(applied: Applied, stretches: Sequence[Stretch]) -> Finding:
+def _open_ones(streams: Streams, applied: Applied) -> list[str]:
+    """The positions of what has no end in the queue, and which no log shows."""
+    logs = streams.logs[applied.source] if applied.source else None
+    there = sorted(at for at, piece in applied.in_part.items() if piece.commit is None)
+    origin_of = streams.shown.system.origin_of
+    return [at for at in there if logs is None or not logs.rows_of(origin_of(at), [at])]
+
+
+def _without_numbers(
+    streams: Streams, applied: Applied, stretches: Sequence[Stretch], show: Callable[[str], str]
+) -> Finding:
     count, (first, last) = sum(high - low + 1 for low, high in stretches), stretches[0]
     numbers = f"commit {first:,}" if first == last else f"commits {first:,} to {last:,}"
     numbers += f" and {count - (last - first + 1):,} more" if len(stretches) > 1 else ""
     them = "it" if count == 1 else "them"
     was = "it was a transaction, it" if count == 1 else "these were transactions, they"
+    opened = [show(at) for at in _open_ones(streams, applied)]
+    begun = ""
+    if opened:
+        of_them, its = ("it", "its") if count == 1 else ("one of them", "its")
+        if len(opened) > 1:
+            of_them, its = ("one of these", "their") if count == 1 else ("some of them", "their")
+        has, without = listed(opened, "and", _NAMED), f"without {its} end{'s' if len(opened) > 1 else ''}"
+        begun = f"; {has}, which the queue has {without}, may be {of_them}, and will not come whole then, either"
     return Finding(
         "QUEUE_GAP",
         "warning",
         f"{applied.server} applied {_master(applied)} up to commit {applied.commit:,}, and its queue goes on without {numbers}: "
-        f"no collected log has {them}, and if {was} will not come",
+        f"no collected log has {them}, and if {was} will not come{begun}",
         server=applied.server,
         evidence=first_few({"first": low, "last": high} for low, high in stretches),
         fix=(

@@ -19,6 +19,7 @@ from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, la
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import purge_below
 from workbench.replication.stream.rules.segments import COMMITTED
+from workbench.systems.drizzle.queue_alone import absent_numbers
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -50,8 +51,11 @@ def appliers(context: DetectorContext) -> Iterator[Finding]:
 
 
 def _lacks_something(streams: Streams, one: Applied) -> bool:
-    """Whether the queue of a replica lacks what it would come to."""
-    return any(behind.applied is one and (behind.gaps or behind.parts) for behind in streams.behind)
+    """Whether the queue of a replica lacks what it would come to, by the log of its master or by itself."""
+    told = one.commit is not None and one.queued is not None and one.whole
+    return (told and bool(absent_numbers(streams, one))) or any(
+        behind.applied is one and (behind.gaps or behind.parts) for behind in streams.behind
+    )
 
 
 def queue_gaps(context: DetectorContext) -> Iterator[Finding]:

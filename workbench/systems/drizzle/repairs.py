@@ -30,7 +30,7 @@ from workbench.replication.stream.plan_records import (
     records_of,
 )
 from workbench.replication.stream.rules.repair_model import StreamModel
-from workbench.replication.stream.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
+from workbench.replication.stream.rules.segments import ABORTED, COMMITTED, NUMBER_REUSED, ROLLED_BACK
 from workbench.rules.repair_model import MissingAt, Model
 from workbench.safety import printable
 from workbench.systems.drizzle.definitions import defined
@@ -106,7 +106,7 @@ class ApplyTransactions:
             if lots and not certain:
                 yield ProposedRepair(APPLY, _says(lots, need.server), (), refused=why)
             lots = certain
-        if _kept_back(view, need.server, lots):  # what it is past does not wait for that
+        if _kept_back(view, need.server, lots)[0]:  # what it is past does not wait for that
             lots = [number for number in lots if MissingAt(need.server, number) in model.missing()] or lots
         steps, why = [], ""
         with Logs() as logs:
@@ -146,15 +146,28 @@ def _too_early(view: View, server: str, lots: Iterable[int]) -> str:
     return ""
 
 
-def _kept_back(view: View, server: str, lots: Iterable[int]) -> str:
-    """Why all data are not replaced for what is on its way alone: no log gives what comes before it; empty: one does."""
+def _kept_back(view: View, server: str, lots: Iterable[int], donor: str | None = None) -> tuple[str, str]:
+    """Why what comes before something on its way keeps a server from it; and why a person has to ask for all data of a donor.
+
+    The data of the source have what its log has damaged: a copy of all of them does not go through its log. Whether they have
+    what only an earlier log of it shows, nothing tells.
+    """
     streams, model, show = view.context.verdicts.streams, view.model, view.context.topology.system.show
     assert streams is not None
+    asked = ""
     for origin in sorted({model.lots[number].origin for number in lots}):
+        source = streams.source_of(origin)
         for lost in not_given(streams, server, origin):
-            if not lost.holders:
-                return _first(streams, origin, lost, "what is on its way", show)
-    return ""
+            if lost.holders and donor in (None, source, *lost.holders):
+                continue
+            if donor != source or lost.snapshot is not None:
+                return _first(streams, origin, lost, "what is on its way", show), ""
+            what = "what it lost there" if lost.position is None else show(lost.position)
+            asked = asked or (
+                f"{lost.says(source or '', what)}, and a copy of all data does not go through that log: first see whether the "
+                f"applier of {server} brings it; if not, plan with --for {server} --way {PROVISION}"
+            )
+    return "", asked
 
 
 def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Logs) -> tuple[list[Wanted], str]:
@@ -186,6 +199,12 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Log
         row = streams.logs[source].rows_of(origin, [position]).get(position)
         if row is None or row["outcome"] != COMMITTED:
             return found, f"the log of {source} does not hold {name} whole"
+        at_source = source == streams.source_of(origin) and row[streams.logs[source].order] == model.places[number]
+        if row["why"] == NUMBER_REUSED and not at_source:
+            return (
+                found,
+                f"{name} is one of several that had this number (ID_REUSED): no log tells which one by its number",
+            )
         if row["ragged"]:
             return found, (
                 f"{name} has {row['ragged']:,} rows that cannot be read safely: whoever applies what follows, to these "
@@ -218,6 +237,8 @@ def _first(streams: Streams, origin: str, lost: NotGiven, name: str, show: Calla
     after = "whoever goes on behind that misses it for good: "
     if lost.holders:
         return f"{says}; {after}first apply {what} from there"
+    if lost.snapshot is not None:
+        return f"{says}; {after}first see whether {source} has its rows (GONE_FROM_LOG), and take {what} from that earlier log"
     return f"{says}; {after}let the applier bring it, or first take it from a log that has it whole"
 
 
@@ -327,7 +348,8 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         risk="a row that is not as it has to be stops it before its transaction, and nothing of that one is done. Of an update "
         "whose rows changed other columns than its header lists, but as many and of the same types, no reader can tell"
         + (f". The log of {server} does not prove the arrival of {counted(unknown, 'transaction')}" if unknown else "")
-        + (_applied_twice(server, behind) if behind else ""),
+        + (_applied_twice(server, behind) if behind else "")
+        + _passes_over(streams, server, origin, wanted, show),
         cannot_undo="the stream has no rows as they were before: take a copy of the tables first",
         commands=(("sql", server, SENT),),
         sends=_preview(wanted, logs),
@@ -335,6 +357,34 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
         effects=({"do": "give", "server": server, "lots": [one.lot for one in wanted]},),
         details={"transactions": [one.details() for one in wanted], "discard": void},
         assumes=streams.assumes(origin),
+    )
+
+
+def _passes_over(
+    streams: Streams, server: str, origin: str, wanted: Sequence[Wanted], show: Callable[[str], str]
+) -> str:
+    """What only other copies have among what a server is given: if the source made it, the server misses it then."""
+    both = streams.differences[server, origin]
+    last = both.shared.last if both.shared else None
+    positions = {one.position for one in wanted}
+    having: dict[str, set[str]] = {}
+    for (name, of), other in sorted(streams.differences.items()):
+        if of != origin or name == server or not other.difference.errant or streams.is_open(origin):
+            continue
+        log = streams.logs[name]
+        rows = log.rows_of(origin, [*other.difference.errant, *([last] if last else [])])
+        given = [row[log.order] for row in log.commits(-1, None, origin) if show(row["position"]) in positions]
+        begins = rows[last][log.order] if last in rows else -1
+        for at in other.difference.errant:
+            if at in rows and begins < rows[at][log.order] < max(given, default=-1):
+                having.setdefault(show(at), set()).add(name)
+    if not having:
+        return ""
+    names, them = sorted({name for of in having.values() for name in of}), "it" if len(having) == 1 else "them"
+    return (
+        f". The log of {listed(names)} has {listed([*having], 'and', _NAMED)} among these, which the log of "
+        f"{streams.source_of(origin)} lacks (STRANDED_CHANGE): if {streams.source_of(origin)} made {them}, {server} misses "
+        f"{them} for good once it is past {them}"
     )
 
 
@@ -457,7 +507,7 @@ class Provision:
         assert streams is not None
         lots = {lack.lot for lack in need.lacks}
         sure = model.missing() & need.lacks or any((need.server, lot) in model.unlike for lot in lots)
-        early = "" if sure else _too_early(view, need.server, lots) or _kept_back(view, need.server, lots)
+        early = "" if sure else _too_early(view, need.server, lots)
         # Whoever copies from a server with transactions of its own spreads them.
         own = {
             name
@@ -471,6 +521,7 @@ class Provision:
         compared = inside and not any((need.server, lot) in model.unlike for lot in lots)
         for source in sorted(whole)[:2]:
             says = f"copy all data of {source} to {need.server}"
+            kept, asked = ("", "") if sure or early else _kept_back(view, need.server, lots, source)
             todo = f"on {source}: write a consistent copy of all schemas; on {need.server}: replace all data by it, and tell its "
             todo += "applier from which commit to go on, with an empty queue\n"
             step = Step(
@@ -498,9 +549,11 @@ class Provision:
                 f"{need.server} until it is done",
                 "it is done by hand",
                 early
+                or kept
                 or (
                     _names_first(guessed) if guessed and any((need.server, lot) in model.unlike for lot in lots) else ""
                 ),
+                asked,
             )
 
 

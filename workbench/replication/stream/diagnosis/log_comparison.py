@@ -25,6 +25,8 @@ from workbench.intake.inputs import Input
 from workbench.model import Problem
 from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
 from workbench.replication.stream.diagnosis.contents import with_contents
+from workbench.replication.stream.diagnosis.gone_from_log import Gone, gone_from_logs, still_in
+from workbench.replication.stream.diagnosis.log_pairs import pairs_of
 from workbench.replication.stream.diagnosis.not_given import said_first
 from workbench.replication.stream.diagnosis.parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
 from workbench.replication.stream.diagnosis.sources import StreamSource, named_by_person, source_of
@@ -32,12 +34,11 @@ from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED,
 from workbench.replication.stream.rules.streams import (
     ANYWHERE,
     COPY_AHEAD,
+    GONE_FROM_SOURCE,
     NOTHING_SHARED,
-    UNRELATED,
     WHY_UNKNOWN,
     Difference,
 )
-from workbench.rules.send_session import NOTHING, REFUSED, SEND, SENT
 from workbench.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -80,10 +81,11 @@ class Streams:
         self._between: dict[tuple[str, str, str, bool], Compared] = {}
         self._contents: dict[tuple[str, str, str], ContentsOfTwo] = {}
         self._lost: dict[tuple[str, str, str], Compared] = {}
-        self.logs = {one.server: self._log(one.server, one.log) for one in shown.replicas if one.log}
+        self.logs = {one.server: self.stored(one.server, one.log) for one in shown.replicas if one.log}
         self.told = named_by_person(shown.replicas) | case.sources
 
-    def _log(self, server: str, one: Input) -> StreamLog:
+    def stored(self, server: str, one: Input) -> StreamLog:
+        """A log of a server, of this snapshot or another."""
         places = [part["path"] for part in self.case.parts("rejects", one)]
         whole = [{"path": path} for path in places]
         lost = set(rows_where(whole, ["offset"], pc.field("offset") >= 0)["offset"].to_pylist())
@@ -154,6 +156,7 @@ class Streams:
             for key, one in found.items()
             if one.first and self.may_be_past(*key)
         }
+        found = {key: self._without_gone(*key, one) for key, one in found.items()}
         found = {key: self._settled(key[0], self.source_for(*key), one) for key, one in found.items()}
         # Two logs that are not alike are that once, however they are held against each other.
         return {
@@ -161,6 +164,35 @@ class Streams:
             for key, one in found.items()
             if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first
         }
+
+    @cached_property
+    def gone(self) -> dict[tuple[str, str], list[Gone]]:
+        """(server, origin) -> what its log lacks of that of an earlier snapshot."""
+        return gone_from_logs(self)
+
+    def gone_from_source(self, server: str, origin: str) -> list[Gone]:
+        """Of what the known source of an origin has in its log no more: what the log of a server does not have, either."""
+        source = self.source_of(origin)
+        gone = [] if source in (None, server) or self.is_open(origin) else self.gone.get((source or "", origin), [])
+        there = self.logs[server].rows_of(origin, [one.position for one in gone])
+        return [one for one in gone if one.position not in there]
+
+    def _without_gone(self, server: str, origin: str, one: Compared) -> Compared:
+        """The same with what only an earlier log of the source shows: unknown where it is not, and nobody's own where it is."""
+        lacks = self.gone_from_source(server, origin) if one.shared else []
+        gone = self.gone.get((self.source_of(origin) or "", origin), [])
+        had = still_in(self.logs[server], origin, gone) if one.shared and not self.is_open(origin) else set[str]()
+        if not lacks and not had:
+            return one
+        unknown = sorted(
+            [*one.difference.unknown, *((gone.position, gone.place, GONE_FROM_SOURCE) for gone in lacks)],
+            key=lambda row: row[1],
+        )
+        errant = [position for position in one.difference.errant if position not in had]
+        counts = one.counts.copy()
+        counts["unknown"] += len(lacks)
+        counts["errant"] -= len(one.difference.errant) - len(errant)
+        return replace(one, difference=replace(one.difference, unknown=unknown, errant=errant), counts=counts)
 
     def _settled(self, server: str, source: str | None, one: Compared) -> Compared:
         """The same without what its log leaves open and a replica tells itself: where it stands in the log of its master."""
@@ -243,7 +275,7 @@ class Streams:
                 back = self._in_lost(name, source, origin)
                 if count := back.said["lost_alone"]:
                     found[name, origin] = count, back.lost_alone
-        return found
+        return self._not_its_own(found)
 
     def alone(self) -> list[tuple[str, str, str, int, list[str]]]:
         """Server, origin, why, how many and the first of what one log alone has, and nothing tells whether the others should."""
@@ -323,7 +355,19 @@ class Streams:
             if count := back.counts["behind"] + lost.said["lost_ahead"]:
                 first = [lack.position for lack in back.difference.behind] + lost.lost_ahead
                 found[name, origin] = count, first[: self.limit]
-        return found
+        return self._not_its_own(found)
+
+    def _not_its_own(
+        self, found: Mapping[tuple[str, str], tuple[int, list[str]]]
+    ) -> dict[tuple[str, str], tuple[int, list[str]]]:
+        """The same without what an earlier log of the source has alike."""
+        left = dict[tuple[str, str], tuple[int, list[str]]]()
+        for (name, origin), (count, positions) in found.items():
+            had = still_in(self.logs[name], origin, self.gone.get((self.source_of(origin) or "", origin), []))
+            others = [position for position in positions if position not in had]
+            if count := count - (len(positions) - len(others)):
+                left[name, origin] = count, others
+        return left
 
     def _having(self, origin: str) -> list[str]:
         return [name for name, log in self.logs.items() if origin in log.sums]
@@ -416,7 +460,7 @@ def judged_by_stream(
     _errant(streams, limit, found)
     _waiting(streams, found)
     found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
-    return list(_pairs(streams)), found
+    return list(pairs_of(streams)), found
 
 
 def _check(spark: SparkSession, streams: Streams) -> None:
@@ -545,49 +589,6 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
             row |= {"purged": one.purged[2] if one.purged else 0}
             row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})
-
-
-def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
-    """What every log would send to every other one: what it holds behind the last transaction that both have."""
-    show, names = streams.shown.system.show, sorted(streams.logs)
-    for supplier in names:
-        for consumer in names:
-            if supplier == consumer:
-                continue
-            to_send: dict[str, dict[str, Any]] = {}
-            both: list[Compared] = []
-            anchors: list[tuple[int, str]] = []
-            for origin in sorted(streams.logs[supplier].sums.keys() & streams.logs[consumer].sums.keys()):
-                one = streams.between(supplier, consumer, origin)
-                both.append(one)
-                if one.shared and one.shared.last:
-                    anchors.append((one.shared.covers, one.shared.last))
-                if one.first and one.last:
-                    to_send[origin] = {"count": one.counts["behind"], "first": show(one.first), "last": show(one.last)}
-            anchor = max(anchors, default=(0, None))[1]
-            row: dict[str, Any] = {"supplier": supplier, "consumer": consumer, "suffix": None, "link": None}
-            row |= {"link_enabled": None, "rules": "stream", "would_contact": None, "unrelated": False, "others": {}}
-            row |= {
-                "decision": SEND if to_send else NOTHING,
-                "anchor": anchor and show(anchor),
-                "anchor_included": False,
-            }
-            row |= {"anchor_class": None, "anchor_class_assumed": False, "delivers": True}
-            row["reasons"] = [_reason(to_send, anchor)]
-            if both and all(one.difference.unrelated for one in both):
-                row |= {"decision": REFUSED, "unrelated": True}
-                row["reasons"] = [{"rule": UNRELATED, "says": WHY_UNKNOWN[UNRELATED], "values": {}}]
-            row["stop"] = {origin: one["last"] for origin, one in to_send.items()}
-            row["counts"] = {SENT: sum(one["count"] for one in to_send.values())} if to_send else {}
-            yield row | {"to_send": to_send}
-
-
-def _reason(to_send: Mapping[str, Any], anchor: str | None) -> dict[str, Any]:
-    if anchor is None:
-        return {"rule": "nothing_shared", "says": "the logs share no transaction", "values": {}}
-    if to_send:
-        return {"rule": "behind", "says": "transactions follow the last one that both have", "values": {}}
-    return {"rule": "at_the_end", "says": "nothing follows the last transaction that both have", "values": {}}
 
 
 def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.model import listed
+from workbench.replication.stream.diagnosis.gone_from_log import still_in
 from workbench.replication.stream.rules.segments import COMMITTED, CORRUPT, INCOMPLETE
 from workbench.replication.stream.rules.streams import ANYWHERE, SOURCE_UNCLEAR, Shared
 
@@ -35,7 +36,8 @@ class NotGiven(NamedTuple):
     """Something in the log of a source that the log cannot give, where a copy has nothing of it.
 
     position  None: nothing tells what was there
-    outcome   of the transaction in the log of the source; None as well
+    outcome   of the transaction in the log of the source; None as well, and where only an earlier log of it has the transaction
+    snapshot  the one with that earlier log
     holders   the servers whose logs have it whole, and have the same messages as far as the source's log shows them
     """
 
@@ -43,13 +45,16 @@ class NotGiven(NamedTuple):
     position: str | None
     outcome: str | None
     holders: tuple[str, ...] = ()
+    snapshot: str | None = None
 
     def says(self, source: str, name: str) -> str:
         """What is the matter with it; `name` is how the position is shown."""
         if self.position is None:
             return f"the log of {source} lost records there"
-        how = {CORRUPT: "damaged", INCOMPLETE: "in part"}.get(self.outcome or "", "in a form that is not understood")
         whole = f" (whole in the log of {listed(self.holders, 'or')})" if self.holders else ""
+        if self.snapshot is not None:
+            return f"the log of {source} has {name} no more, as it had in snapshot {self.snapshot}{whole}"
+        how = {CORRUPT: "damaged", INCOMPLETE: "in part"}.get(self.outcome or "", "in a form that is not understood")
         return f"the log of {source} has {name} {how}{whole}"
 
 
@@ -74,6 +79,11 @@ def not_given(streams: Streams, server: str, origin: str) -> list[NotGiven]:
     found = [
         NotGiven(place, at, rows[at]["outcome"], holders.get(at, ())) for at, place in unclear.items() if at in rows
     ]
+    for gone in streams.gone_from_source(server, origin):
+        if both.shared.begins < gone.place < upto:
+            others = sorted(streams.logs.keys() - {source, server}) if gone.ordered else []
+            having = tuple(name for name in others if still_in(streams.logs[name], origin, [gone]))
+            found.append(NotGiven(gone.place, gone.position, None, having, gone.snapshot))
     recorded = _records_of(streams, source, origin, unclear)
     found += [NotGiven(place, None, None) for place in _lost(log, both.shared, upto) if place not in recorded]
     return sorted(found, key=lambda lack: (lack.place, lack.position or ""))

@@ -8,7 +8,7 @@ comes after is behind, and on its way.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,7 +38,18 @@ NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
 """Outcomes in the log of a source that leave open whether it committed."""
 
-BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARED, UNRELATED, FILTERED = (
+(
+    BEGINS_LATER,
+    LOST,
+    DAMAGED,
+    NOT_READ,
+    SOURCE_UNCLEAR,
+    COPY_AHEAD,
+    NOTHING_SHARED,
+    UNRELATED,
+    FILTERED,
+    GONE_FROM_SOURCE,
+) = (
     *(
         "copy_begins_later",
         "copy_lost_records",
@@ -49,6 +60,7 @@ BEGINS_LATER, LOST, DAMAGED, NOT_READ, SOURCE_UNCLEAR, COPY_AHEAD, NOTHING_SHARE
         "nothing_shared",
         "unrelated",
         "copy_leaves_out_tables",
+        "gone_from_source",
     ),
 )
 WHY_UNKNOWN = {
@@ -60,12 +72,13 @@ WHY_UNKNOWN = {
     COPY_AHEAD: "its log goes on with what its source's log does not have: if the source made that, the copy is past this one",
     UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
     FILTERED: "its log leaves out the tables of this transaction in others: a filter may have kept it away",
+    GONE_FROM_SOURCE: "an earlier log of its source has it, and the present one lacks it: nothing tells whether it comes",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
 
 
-Key = tuple[str, bool]
-"""A position, and whether it is that of a start or stop of a server."""
+Key = tuple[str, bool, int | None]
+"""A position, whether it is that of a start or stop of a server, and the content, where the number was given to several."""
 
 
 class Entry(NamedTuple):
@@ -86,10 +99,13 @@ class Entry(NamedTuple):
     cut: bool = False
     begin: int | None = None
 
-    @property
-    def key(self) -> Key:
-        """What it is known by in two logs: a start is no transaction, though it may have the number of one."""
-        return self.position, self.outcome == EVENT
+    def key(self, again: Set[str] = frozenset()) -> Key:
+        """What it is known by in two logs: a start is no transaction, though it may have the number of one.
+
+        `again`: positions that were given to several transactions. Those are known by their contents.
+        """
+        is_event = self.outcome == EVENT
+        return self.position, is_event, self.content if self.position in again and not is_event else None
 
     @property
     def ends(self) -> bool:
@@ -112,7 +128,7 @@ class Difference:
     last       the last transaction of the stream that the copy has; None: it has none
     inside     committed, and the copy is past them
     behind     committed, and the copy is not there yet
-    unknown    nothing tells whether the copy has them, or whether the source, of which it has nothing, committed them: position,
+    unknown    nothing tells whether the copy has them, or whether the source committed them, of which it has no end: position,
                place, why
     undecided  what the copy has without an end -> what its source says of it
     errant     only the copy has committed them, between transactions that both have
@@ -183,6 +199,23 @@ def shared(source: Mapping[Key, Entry], copy: Mapping[Key, Entry], lost: Iterabl
     return Shared(begins, covers, last, tuple(sorted(gaps)), (first, places[-1]))
 
 
+def used_again(streams: Iterable[Iterable[Entry]], beside: Iterable[Entry] = ()) -> frozenset[str]:
+    """Positions that one log has of several transactions: numbers begin anew where the data directory of a server does.
+
+    Only where all logs, those `beside` too, have nothing but commits of it whose contents can be compared.
+    """
+    several = set[str]()
+    odd = {one.position for one in beside if one.outcome != EVENT and (one.outcome != COMMITTED or one.content is None)}
+    for stream in streams:
+        contents: dict[str, set[int | None]] = {}
+        for one in stream:
+            if one.outcome != EVENT:
+                contents.setdefault(one.position, set()).add(one.content)
+                odd |= {one.position} if one.outcome != COMMITTED or one.content is None else set()
+        several |= {position for position, of in contents.items() if len(of) > 1}
+    return frozenset(several - odd)
+
+
 def difference(
     source: Sequence[Entry],
     copy: Sequence[Entry],
@@ -190,37 +223,42 @@ def difference(
     lost_there: Sequence[int] = (),
     elsewhere: Iterable[Entry] | None = None,
 ) -> Difference:
-    """What the copy lacks of the source's stream, and has beyond it. Of a number used twice the last one counts.
+    """What the copy lacks of the source's stream, and has beyond it. Of a number used twice the last one counts, unless contents
+    tell them apart (`used_again`).
 
     `lost` are places in the copy at which records could not be read, `lost_there` those in the source. `elsewhere`: nobody knows
     which log is the source, and these are of third ones: what one of them has committed alike is no server's own.
     """
+    third = [*(elsewhere or ())]
+    again = used_again((source, copy), third)
     order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
-    theirs, mine = ({one.key: one for one in stream} for stream in (order, there))
+    theirs, mine = ({one.key(again): one for one in stream} for stream in (order, there))
     both = shared(theirs, mine, lost)
     unrelated = apart(theirs, mine)
     if both is None or unrelated:
         why = UNRELATED if unrelated else NOTHING_SHARED
-        last_ones = [one for one in order if theirs[one.key] is one and one.outcome == COMMITTED]
+        last_ones = [one for one in order if theirs[one.key(again)] is one and one.outcome == COMMITTED]
         return Difference(None, unknown=[(one.position, one.place, why) for one in last_ones], unrelated=unrelated)
     found = Difference(both.last)
     for one in order:
-        if theirs[one.key] is one:
-            _judge(one, mine.get(one.key), both, lost, found)
+        if theirs[one.key(again)] is one:
+            _judge(one, mine.get(one.key(again)), both, lost, found)
     if elsewhere is not None:
-        known = {one.position for one in mine.values() if one.outcome != EVENT}
-        known |= {other.position for other in elsewhere if alike(theirs.get(other.key), other)}
+        keys = {key for key, one in mine.items() if one.outcome != EVENT}
+        keys |= {other.key(again) for other in third if alike(theirs.get(other.key(again)), other)}
+        at = {(one.position, one.place): key for key, one in theirs.items() if one.outcome != EVENT}
+        known = {named for named, key in at.items() if key in keys}
         lacks = sorted((*found.inside, *found.behind), key=lambda lack: (lack.place, lack.position))
-        found.alone.extend(lack.position for lack in lacks if lack.position not in known)
+        found.alone.extend(lack.position for lack in lacks if (lack.position, lack.place) not in known)
         found.inside[:], found.behind[:] = (
-            [lack for lack in some if lack.position in known] for some in (found.inside, found.behind)
+            [lack for lack in some if (lack.position, lack.place) in known] for some in (found.inside, found.behind)
         )
     first, last = both.ends
     back = shared(mine, theirs, lost_there)
     holes = back.gaps if back else ()
     for one in there:
         in_hole = any(low < one.place < high for low, high in holes)  # the source may have had it, too
-        if one.outcome == COMMITTED and one.key not in theirs and first < one.place < last and not in_hole:
+        if one.outcome == COMMITTED and one.key(again) not in theirs and first < one.place < last and not in_hole:
             found.errant.append(one.position)
     return found
 
@@ -239,7 +277,7 @@ def _judge(one: Entry, there: Entry | None, both: Shared, lost: Sequence[int], f
         found.undecided[one.position] = one.outcome
     if there is not None and unlike(one, there):
         found.conflicts.append(one.position)
-    elif there is None and one.outcome in UNCLEAR:
+    elif one.outcome in UNCLEAR and (there is None or there.outcome in NOT_HERE_YET):
         found.unknown.append((one.position, one.place, SOURCE_UNCLEAR))
     elif one.outcome == COMMITTED and (there is None or there.outcome != COMMITTED):
         later = there is not None and max(lost, default=ANYWHERE) > there.place
