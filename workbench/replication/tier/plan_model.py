@@ -38,6 +38,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         tiers.logs.parted,
         waiting,
         {name for name, standing in tiers.standstills.items() if standing.sure},
+        {name: holes for name in tiers.seen.files if (holes := tiers.seen.holes(name))},
     )
     model.doubted = tiers.logs.at_odds | tiers.earlier.servers
     if not tiers.source_is_known:

@@ -445,7 +445,7 @@ class Tiers:
         """Whether a node has a file, or had it when it last reported itself: it was asked later, and may have deleted it."""
         row = self.seen.nodes.get(name)
         told = [one for one in (self.seen.first_file(name), row["first_file"] if row else None) if one is not None]
-        return not told or min(told) <= file
+        return (not told or min(told) <= file) and not any(hole >= file for hole in self.seen.holes(name))
 
     def hold(self, source: str) -> LogHold:
         """Who keeps the source from deleting log files; not named are its own nodes that only need what they write now."""

@@ -12,6 +12,7 @@ from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import listed
 from workbench.replication.tier.diagnosis.generations import older_source
 from workbench.replication.tier.diagnosis.heads import proven_beyond
+from workbench.replication.tier.diagnosis.log_files import needed_file
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.rules import conditions
 from workbench.replication.tier.rules.log_retention import LogHold
@@ -238,7 +239,7 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
     parents = [node for node in place.parents if tiers.states.get(node) not in SERVE_NOBODY]
     if tiers.states[name] == conditions.ORPHAN:
         parents = [node for node in parents if _may_serve(tiers, node)]
-    firsts = {one: tiers.seen.first_file(one) for one in parents}
+    firsts = {one: tiers.seen.whole_from(one) for one in parents}
     having = [one for one, first in firsts.items() if first is None or first <= last[0]]
     return [one for one in having if not tiers.logs.stops_behind(one, start)]
 
@@ -275,7 +276,7 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                     continue
                 link = links.get((supplier, consumer))
                 theirs, mine = tiers.seen.last(supplier), tiers.seen.last(consumer)
-                first, own_first = tiers.seen.first_file(supplier), tiers.seen.first_file(consumer)
+                first, own_first = tiers.seen.whole_from(supplier), tiers.seen.first_file(consumer)
                 assert theirs is not None and mine is not None
                 row: Row = {
                     "supplier": supplier,
@@ -299,7 +300,7 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                 }
                 serves = first is None or overlaps((first, 0), theirs, (own_first or 0, 0), mine)
                 if not serves:
-                    says = f"its oldest log file is {first}, and the node needs file {mine[0]}"
+                    says = f"{_oldest(tiers, supplier)}, and the node needs file {mine[0]}"
                     row |= {"decision": REFUSED, "reasons": [_reason("no_overlap", says)]}
                 elif theirs <= mine:
                     row |= {"decision": NOTHING, "reasons": [_reason("not_ahead", "it is not further than the node")]}
@@ -318,6 +319,12 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                 yield row
 
 
+def _oldest(tiers: Tiers, name: str) -> str:
+    """From where on a node can serve others, in words."""
+    begins = f"its oldest log file is {tiers.seen.first_file(name)}"
+    return f"{begins}, and {tiers.seen.holes(name)[-1]} lacks behind it" if tiers.seen.holes(name) else begins
+
+
 def _reason(rule: str, says: str) -> Row:
     return {"rule": rule, "says": says, "values": {}}
 
@@ -334,7 +341,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
     seen, roots = tiers.seen, tiers.roots(source)
     held = tiers.hold(source)
     then, after = held.without(held.holders)
-    firsts = {one.partition("@")[2]: seen.probed(one, "first") for one in roots}
+    firsts = {one.partition("@")[2]: _first(tiers, one) for one in roots if seen.probed(one, "first")}
     speed, beyond = tiers.deleted_per_second.get(source), proven_beyond(tiers, source)
     return {
         "source": source,
@@ -358,6 +365,12 @@ def _tree(tiers: Tiers, source: str) -> Row:
         "nodes": [_node(tiers, source, name, held, beyond) for name in tiers.members[source]],
         "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
     }
+
+
+def _first(tiers: Tiers, name: str) -> Lsn | None:
+    """The oldest place of a node's log, as it told; its first file, where its folder does not go back to that place."""
+    told, file = tiers.seen.probed(name, "first"), tiers.seen.first_file(name)
+    return told if file is None or (told and told[0] == file) else (file, 0)
 
 
 def _retention(tiers: Tiers, source: str, held: LogHold) -> str:
@@ -443,7 +456,7 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold, beyond: Lsn | Non
         "probe": None if answered is None else "ok" if answered else "unreachable",
         "registry_lag_bytes_nominal": registry_lag[1],
         "actual_lag_bytes_nominal": actual_lag[1],
-        "files_needed_from": last[0] if last else None,
+        "files_needed_from": needed_file(tiers, name),
         "lag_is_at_least": beyond is not None or any(file in cut for file in on_the_way),
         "lag_s": _rounded(tiers.lag_in_time(name)),
         "delay_s": tiers.told.delays.get(name),
@@ -489,7 +502,7 @@ def lacking_its_file(tiers: Tiers, name: str) -> list[str]:
     """The nodes that one pulls from, if all are known to have deleted the log file that it needs next; empty: not all are."""
     last, place = tiers.last(name), tiers.place(name)
     parents = place.parents if place else ()
-    firsts = {node: tiers.seen.first_file(node) for node in parents}
+    firsts = {node: tiers.seen.whole_from(node) for node in parents}
     lacking = [node for node, first in firsts.items() if first is not None and last is not None and first > last[0]]
     return lacking if len(lacking) == len(parents) else []
 

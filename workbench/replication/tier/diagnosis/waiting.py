@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workbench.model import listed, step
+from workbench.replication.tier.diagnosis.log_files import needed_file
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.diagnosis.tree_rows import SILENT, lacking_its_file, unlisted
 from workbench.replication.tier.rules.conditions import (
@@ -60,8 +61,7 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
         )
         return _do("REPLICANT_HUNG", silent, why) if silent else _collect(name)
     if tiers.gap(name) or (state in FED and lacking_its_file(tiers, name)):
-        file = (tiers.last(name) or (0, 0))[0]
-        return _do("LOG_GAP", [name], f"{name} needs log file {file} before all else")
+        return _do("LOG_GAP", [name], f"{name} needs log file {needed_file(tiers, name)} before all else")
     if state in WAITING:
         return _for_a_source(tiers, name, state)
     if state in _SAID_BY:

@@ -214,3 +214,19 @@ def parted(view: View) -> set[str | None]:
 def fanout_below(model: TierModel, name: str) -> int:
     """How many may pull from one below the source of that node."""
     return model.rules.fanout_of(model.source_of[name])
+
+
+def lacking_file(model: TierModel, name: str, needed: int) -> int:
+    """The first file from that one on that a node does not have; the same one where nothing tells."""
+    span = model.servers[name].vector.get(model.source_of[name])
+    if span is None or span.min is None or model.file_of(span.min) > needed:
+        return needed
+    return next((file for file in model.holes.get(name, ()) if file >= needed), needed)
+
+
+def feeds(model: TierModel, parent: str, name: str) -> bool:
+    """Whether a node answers, and is not known to lack a file that one below it needs."""
+    span, needed = model.servers[parent].vector.get(model.source_of[name]), model.needed_file(name)
+    if not model.servers[parent].up or span is None or span.min is None or needed is None:
+        return model.servers[parent].up
+    return model.whole_from(parent, span.min) <= needed

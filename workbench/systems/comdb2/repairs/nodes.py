@@ -10,7 +10,18 @@ from workbench.replication.tier.rules.tree_balancing import Files, balanced
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.shown import some
 from workbench.systems.comdb2.lsn import shown
-from workbench.systems.comdb2.repairs.needs import CYCLE, FULL, ORPHAN, fanout_below, of_source, parted, safe, tiers_of
+from workbench.systems.comdb2.repairs.needs import (
+    CYCLE,
+    FULL,
+    ORPHAN,
+    fanout_below,
+    feeds,
+    lacking_file,
+    of_source,
+    parted,
+    safe,
+    tiers_of,
+)
 from workbench.systems.comdb2.repairs.registry import reset_step
 
 DONORS = 3
@@ -111,7 +122,7 @@ class ForceRegistration:
         if name is None or (need.code != FULL and of_source(view, name)):
             return  # of the source, `Disconnect` and `Restart` are for
         parents = model.parents(name)
-        useless = parents and not any(node in model.servers and _feeds(model, node, name) for node in parents)
+        useless = parents and not any(node in model.servers and feeds(model, node, name) for node in parents)
         stuck = need.lacks and useless and model.condition.get(name) in PULLING | APART
         if need.code != FULL and name in model.spoilt:
             return
@@ -138,14 +149,6 @@ class ForceRegistration:
 
 def _unreached(name: str) -> str:
     return f"{name} did not answer: no command reaches it"
-
-
-def _feeds(model: TierModel, parent: str, name: str) -> bool:
-    """Whether a node answers, and is not known to have deleted the file that one below it needs next."""
-    span, needed = model.servers[parent].vector.get(model.source_of[name]), model.needed_file(name)
-    if not model.servers[parent].up or span is None or span.min is None or needed is None:
-        return model.servers[parent].up
-    return model.file_of(span.min) <= needed
 
 
 def _files(model: TierModel) -> Files:
@@ -224,7 +227,8 @@ class Donor:
         if not able:
             file = model.needed_file(name)
             for donor in sorted(one for one in model.tree(model.source_of[name]).roots if model.servers[one].up)[:1]:
-                why = f"{donor} does not have file {file} any more, and neither has any other node that answers"
+                lacking = file if file is None else lacking_file(model, donor, file)
+                why = f"{donor} does not have file {lacking} any more, and neither has any other node that answers"
                 yield ProposedRepair(f"donor-{donor}", f"let {name} pull from {donor}", refused=why)
 
 
