@@ -52,12 +52,14 @@ _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
 NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
-PARTED_BEFORE = "parted_before"
+PARTED_BEFORE, NOT_ELECTED = "parted_before", "not_elected"
 UNKNOWN_SAYS = {
     UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
     HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
     PARTED_BEFORE: "its log had other records there in an earlier snapshot, and nothing shows that it cut them off since",
     OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
+    NOT_ELECTED: "its newest commit is of an older generation than that of a node of its source which is no further: two "
+    "histories, and nothing tells where they part",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
     conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
 }
@@ -99,6 +101,10 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
     if alone is not None and head is not None and not tiers.retired(name) and name not in tiers.roots(source):
         row = {"count": alone[2], "first": show(alone[1]), "last": show(head), "available": alone[2], "counted": False}
         found.pending.append(about | row | {"bytes": tiers.lag(alone[0], head)[0], "suppliers": []})
+        return
+    if name in tiers.not_elected and head is not None and not tiers.retired(name):
+        row = {"from": show(head), "to": show(head), "count": None}
+        found.unknown.append(about | row | {"why": NOT_ELECTED, "says": UNKNOWN_SAYS[NOT_ELECTED]})
         return
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
@@ -195,10 +201,10 @@ def senders(tiers: Tiers, name: str) -> list[str]:
         return []
     if name in tiers.logs.parted:  # it has to connect anew before it gets anything, and to cut its end off
         return []
-    if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date, if they are there
+    if name in tiers.roots(source):  # a cluster brings its own nodes up to date, if they are there
         if tiers.states[name] in SILENT:
             return []
-        return [one for one in roots if tiers.there(one) and (tiers.last(one) or last) > last]
+        return [one for one in tiers.elected(source) if tiers.there(one) and (tiers.last(one) or last) > last]
     place = tiers.place(name)
     if tiers.states[name] == conditions.UNTOLD and place and place.parents:
         return [one for one in _feeding(tiers, name) if _goes_beyond(tiers, one, last, name)]
@@ -237,6 +243,7 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
     anew = tiers.logs.cut_back(name)
     start = anew[0] if anew else last
     parents = [node for node in place.parents if tiers.states.get(node) not in SERVE_NOBODY]
+    parents = [node for node in parents if node not in tiers.not_elected]
     if tiers.states[name] == conditions.ORPHAN:
         parents = [node for node in parents if _may_serve(tiers, node)]
     firsts = {one: tiers.seen.whole_from(one) for one in parents}
@@ -304,6 +311,8 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                     row |= {"decision": REFUSED, "reasons": [_reason("no_overlap", says)]}
                 elif theirs <= mine:
                     row |= {"decision": NOTHING, "reasons": [_reason("not_ahead", "it is not further than the node")]}
+                elif supplier in tiers.not_elected:
+                    row |= {"decision": UNKNOWN, "reasons": [_reason(NOT_ELECTED, UNKNOWN_SAYS[NOT_ELECTED])]}
                 elif not tiers.source_is_known:
                     row |= {"decision": UNKNOWN, "reasons": [_reason("source_unknown", SOURCE_UNKNOWN)]}
                 elif tiers.seen.knows_files(supplier) and not tiers.seen.has_file(supplier, mine[0]):
@@ -523,6 +532,9 @@ def unlisted(tiers: Tiers) -> set[str]:
 
 def _stuck(tiers: Tiers, name: str) -> str:
     """Why a node that is connected gets no more."""
+    place = tiers.place(name)
+    if apart := [one for one in (place.parents if place else ()) if one in tiers.not_elected]:
+        return f"it is connected, and the log of {listed(apart)} is of another history than the one that was elected"
     if (gone := lacking_its_file(tiers, name)) and (last := tiers.last(name)):
         return (
             f"it is connected and reports itself, and cannot go on: {listed(gone)} "

@@ -75,6 +75,8 @@ def _stopping(tiers: Tiers, name: str) -> tuple[str, str] | None:
     """A node that one pulls from, whose log lacks something behind the end of that one's or is another one; and the code."""
     last, place = tiers.last(name), tiers.place(name)
     parents = [one for one in place.parents if tiers.states.get(one) not in SILENT] if place and last else []
+    if apart := [one for one in parents if one in tiers.not_elected]:
+        return ("LOG_DIVERGED", apart[0]) if len(apart) == len(parents) else None
     if not parents or last is None or not all(tiers.logs.stops_behind(one, last) for one in parents):
         return None
     other = [one for one in parents if any(at > last for at in tiers.logs.other_history(one))]

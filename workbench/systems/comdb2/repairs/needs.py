@@ -178,16 +178,21 @@ def _sent_to_another_history(tiers: Tiers, need: Need, draft: ProposedRepair) ->
         return f"its newest commit is of a newer generation than that of {older}: where it connects it may be cut back to that"
     above = tiers.logs.apart_above(need.server)
     if above is None:
-        return ""
+        top = tiers.source_of(need.server) or ""
+        return _offered_another(sorted({*tiers.roots(top)} - {*tiers.elected(top)}), moved)
     if above.elected is None:
         return (
             f"{' and '.join(history[0] for history in above.histories)}, nodes of the source, hold different logs, and nothing "
             "tells which is right: a node that moves may be cut back to the wrong one"
         )
     stale = [name for history in above.histories[1:] for name in history]
+    return _offered_another(stale, moved)
+
+
+def _offered_another(stale: list[str], moved: set[str]) -> str:
     return (
         f"the registry may send it to {stale[0]}, whose log is not the one that was elected: first see to that"
-        if moved & _CONNECTS
+        if stale and moved & _CONNECTS
         else ""
     )
 
