@@ -25,7 +25,8 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         # What stands behind that record is no part of the source's log.
         if anew := tiers.logs.cut_back(node["node"]) or tiers.logs.unjoined(node["node"]):
             node["node_last"] = list(anew[0])
-        if node["node"] in tiers.not_elected:  # where its log parts from that of the source nobody knows
+        # Where its log parts from that of the source, or which source that is, nobody knows.
+        if node["node"] in tiers.not_elected or node["node"] in tiers.doubts:
             node["cut_back_to"] = node["cut_back_to"] or node["node_last"]
     model = tier_model(
         rows,

@@ -21,7 +21,8 @@ from workbench.replication.tier.diagnosis.earlier_snapshots import (
 )
 from workbench.replication.tier.diagnosis.generations import not_elected
 from workbench.replication.tier.diagnosis.node_logs import NodeLogs
-from workbench.replication.tier.diagnosis.standstill import Standstill, said_stops, standstills
+from workbench.replication.tier.diagnosis.standstill import Standstill, held_above, said_stops, standstills
+from workbench.replication.tier.diagnosis.two_sources import Doubt, doubted_sources
 from workbench.replication.tier.rules import conditions
 from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
 from workbench.replication.tier.rules.log_distance import exact, file_size_of, nominal, sizes_of
@@ -150,10 +151,7 @@ class Tiers:
 
     @cached_property
     def _heads(self) -> dict[str, Lsn | None]:
-        return {
-            source: max((last for one in self.elected(source) if (last := self.seen.last(one))), default=None)
-            for source in self._roots
-        }
+        return {one: max(filter(None, map(self.seen.last, self.elected(one))), default=None) for one in self._roots}
 
     @cached_property
     def named(self) -> dict[str, list[Lsn]]:
@@ -382,7 +380,16 @@ class Tiers:
         told = {one: first for one in self.roots(source) if (first := self.seen.first_file(one)) is not None}
         return [told[one] for one in self.alive_roots(source) if one in told] or list(told.values())
 
+    @cached_property
+    def doubts(self) -> dict[str, Doubt]:
+        """The nodes of which it is in doubt which source they follow."""
+        return dict(doubted_sources(self))
+
     def gap(self, name: str) -> str | None:
+        """The same as `lacks_file`; None where it is in doubt whom the node follows."""
+        return None if name in self.doubts else self.lacks_file(name)
+
+    def lacks_file(self, name: str) -> str | None:
         """`now`: no node that can be asked has what it needs next; `source`: the source cluster has it no more, others do."""
         source, needed = self.source_of(name), self.last(name)
         if source is None or needed is None or not self.needs(name) or name in self.seen.cut_since:
@@ -536,14 +543,6 @@ class Tiers:
         """Node -> what it is doing (`workbench.replication.tier.rules.conditions`); of the source cluster whether it answers."""
         return {name: self._state(name) for names in self.members.values() for name in names}
 
-    def _held_above(self, name: str, parent: str) -> bool:
-        """Whether most of what a node lacks is lacked by its source, too: a chain that moves is never at one place."""
-        last, above, head = self.last(name), self.last(parent), self.known_head(self.source_of(name) or "")
-        if last is None or above is None or head is None or not last <= above < head:
-            return False
-        own, theirs = self.lag(last, above)[0], self.lag(above, head)[0]
-        return last == above or (own is not None and theirs is not None and own <= theirs)
-
     def _by_lag(self, name: str) -> str:
         if self.needs(name) and name in self.seen.cut_since:
             return conditions.CUT_BACK
@@ -591,9 +590,9 @@ class Tiers:
                 name in self.said_stop,
                 self.last(name),
                 self.known_head(source),
-                parent is not None and self._held_above(name, parent),
+                parent is not None and held_above(self, name, parent),
                 None if self.overdue(name) else self.told.delays.get(name),
-                self.may_be_served(name) or not self.needs(name),
+                self.may_be_served(name) or not self.needs(name) or name in self.doubts,
                 None if offered is None else bool(offered),
                 name in self.seen.cut_since,
             )

@@ -153,3 +153,12 @@ def said_stops(messages: Iterable[Mapping[str, Any]], full_names: Mapping[tuple[
         if newest is None or row["at"] >= newest[0]:
             last[name] = row["at"], row["code"], row["text"]
     return {name: text for name, (_, code, text) in last.items() if code in STOP_CODES}
+
+
+def held_above(tiers: Tiers, name: str, parent: str) -> bool:
+    """Whether most of what a node lacks is lacked by its source, too: a chain that moves is never at one place."""
+    last, above, head = tiers.last(name), tiers.last(parent), tiers.known_head(tiers.source_of(name) or "")
+    if last is None or above is None or head is None or not last <= above < head:
+        return False
+    own, theirs = tiers.lag(last, above)[0], tiers.lag(above, head)[0]
+    return last == above or (own is not None and theirs is not None and own <= theirs)

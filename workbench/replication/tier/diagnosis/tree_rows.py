@@ -52,7 +52,7 @@ _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
 NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
-PARTED_BEFORE, NOT_ELECTED = "parted_before", "not_elected"
+PARTED_BEFORE, NOT_ELECTED, TWO_SOURCES = "parted_before", "not_elected", "two_sources"
 UNKNOWN_SAYS = {
     UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
     HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
@@ -60,6 +60,7 @@ UNKNOWN_SAYS = {
     OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
     NOT_ELECTED: "its newest commit is of an older generation than that of a node of its source which is no further: two "
     "histories, and nothing tells where they part",
+    TWO_SOURCES: "it is in doubt which of two sources the node follows, and so what it lacks",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
     conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
 }
@@ -105,6 +106,10 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
     if name in tiers.not_elected and head is not None and not tiers.retired(name):
         row = {"from": show(head), "to": show(head), "count": None}
         found.unknown.append(about | row | {"why": NOT_ELECTED, "says": UNKNOWN_SAYS[NOT_ELECTED]})
+        return
+    if name in tiers.doubts and head is not None and not tiers.retired(name):
+        row = {"from": show(last or head), "to": show(max(last or head, head)), "count": None}
+        found.unknown.append(about | row | {"why": TWO_SOURCES, "says": UNKNOWN_SAYS[TWO_SOURCES]})
         return
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return

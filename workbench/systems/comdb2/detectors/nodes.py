@@ -413,7 +413,7 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
     tiers = tiers_of(context)
     for source, name in each(tiers):
         last, gap = tiers.last(name), tiers.gap(name)
-        if last is None or not tiers.needs(name) or name in tiers.seen.cut_since:
+        if last is None or not tiers.needs(name) or name in tiers.seen.cut_since or name in tiers.doubts:
             continue
         firsts = tiers.source_firsts(source)
         donors, silent = tiers.donors(name)
