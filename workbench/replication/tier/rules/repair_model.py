@@ -246,7 +246,7 @@ class TierModel(Model):
         known = {one.name for one in self.registry.nodes}
         linked = {name for pull in self.registry.pulls for name in (pull.name, pull.source)}
         linked |= {name for name, source in self.source_of.items() if name.partition("@")[0] == source}
-        return sorted((linked & self.servers.keys()) - known) if known else []
+        return sorted((linked & self.servers.keys()) - known)
 
     def set_aside(self) -> list[str]:
         """Nodes of a source that are there and no candidates by their rows, where that is so of all its nodes."""

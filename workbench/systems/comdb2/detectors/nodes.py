@@ -218,6 +218,7 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
             origin=source,
             items=(place_text(tiers.last(name)) or "",) if tiers.last(name) else (),
             evidence=(evidence_of(tiers, name) | {"host": host},),
+            assumes=by_default(tiers, name) if state != STOPPED and tiers.offer(name) else (),
             fix=tuple(fix),
         )
 

@@ -11,11 +11,12 @@ from workbench.repair.plan_types import Need, ProposedRepair, View
 from workbench.replication.tier.diagnosis.generations import older_source
 from workbench.replication.tier.diagnosis.holders import waited_for
 from workbench.replication.tier.diagnosis.sources import what_would_tell
+from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
 from workbench.rules.repair_model import achieved
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
-from workbench.systems.comdb2.detectors.shown import some
+from workbench.systems.comdb2.detectors.shown import by_default, some
 
 if TYPE_CHECKING:
     from workbench.model import Finding
@@ -69,8 +70,10 @@ def also(view: View, model: Model) -> Iterator[Need]:
         if model.servers[name].up and not of_source(view, name):
             found = {one.code for one in view.about(PARTED, MISSED, GAP) if one.server == name}
             yield Need(next((code for code in (PARTED, MISSED) if code in found), GAP), view.suffix, name)
-    for name in model.unlisted() if view.about(ORPHAN) else ():
-        if model.servers[name].up and model.condition[name] not in _APART:
+    tiers = view.context.verdicts.tiers if view.about(ORPHAN) else None
+    known = unlisted_nodes(tiers) if tiers is not None and tiers.source_is_known else ()
+    for name in model.unlisted():
+        if name in known and model.servers[name].up and model.condition[name] not in _APART:
             yield Need(ORPHAN, view.suffix, name)
     for one in view.about(REVERSE):
         if one.server in model.servers and model.condition.get(one.server) in ("no_source", "pending"):
@@ -115,6 +118,8 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
     if not tiers.source_is_known:
         why = f"nothing tells which of these logs is the source: collect {what_would_tell(tiers)}"
         return replace(draft, refused=why)
+    if need.code == FULL and need.server and (taken := by_default(tiers, need.server)):
+        draft = replace(draft, steps=tuple(replace(one, assumes=(*one.assumes, *taken)) for one in draft.steps))
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
     if draft.way == RESET_NODE and (waiting := view.context.once(waited_for).get(need.server or "")):

@@ -39,8 +39,9 @@ class Restart:
             return
         if of_source(view, name):
             if need.code == ORPHAN:
+                steps, costs = (_enlisting(view, name),), _alone_writes(model, name)
                 yield safe(
-                    ProposedRepair(f"restart-{name}", f"restart {name}", (_enlisting(view, name),), downtime=name), name
+                    ProposedRepair(f"restart-{name}", f"restart {name}", steps, downtime=name, costs=costs), name
                 )
             return
         if name in model.spoilt or model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
@@ -68,7 +69,9 @@ def _enlisting(view: View, name: str) -> Step:
         name,
         {"do": "enlist", "server": name},
         says="it writes its row into the registry when it starts",
-        stands_on="the other nodes of its cluster do its work meanwhile",
+        stands_on="whoever writes to it waits until it is back"
+        if _alone_writes(tiers_of(view), name)
+        else "the other nodes of its cluster do its work meanwhile",
         expects=f"{name} is Active in comdb2_physreps",
         risk="; ".join(
             filter(
