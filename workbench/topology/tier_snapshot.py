@@ -112,6 +112,10 @@ class TieredSnapshot:
         least = -_READ_WITHIN.total_seconds()
         return frozenset(name for name in self.nodes if (age := self.since_report(name)) is not None and age < least)
 
+    def of_unknown_age(self, name: str) -> bool:
+        """Whether all that a node tells is of a time to come: it may be gone."""
+        return name in self.ahead and self.answered(name) is None
+
     def answered(self, name: str) -> bool | None:
         """Whether the node answered when it was asked; None: it was not asked."""
         if name in self.down:

@@ -40,7 +40,8 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         tiers.logs.spoilt - tiers.logs.parted,
         tiers.logs.parted,
         waiting,
-        {name for name, standing in tiers.standstills.items() if standing.sure},
+        {name for name, standing in tiers.standstills.items() if standing.sure}
+        | {name for name in tiers.seen.ahead if tiers.seen.of_unknown_age(name)},
         {name: holes for name in tiers.seen.files if (holes := tiers.seen.holes(name))},
     )
     model.doubted = tiers.logs.at_odds | tiers.earlier.servers

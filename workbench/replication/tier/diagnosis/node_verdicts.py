@@ -595,5 +595,6 @@ class Tiers:
                 self.may_be_served(name) or not self.needs(name) or name in self.doubts,
                 None if offered is None else bool(offered),
                 name in self.seen.cut_since,
+                name in self.seen.ahead,
             )
         )

@@ -204,6 +204,8 @@ def senders(tiers: Tiers, name: str) -> list[str]:
         return []
     if (still := tiers.standstills.get(name)) and still.sure:  # it gets nothing, though it looks connected
         return []
+    if tiers.seen.of_unknown_age(name):
+        return []
     if name in tiers.logs.parted:  # it has to connect anew before it gets anything, and to cut its end off
         return []
     if name in tiers.roots(source):  # a cluster brings its own nodes up to date, if they are there

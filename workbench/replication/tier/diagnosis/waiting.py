@@ -37,6 +37,8 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
         B@b1 pulls from A@a1, which lacks file 8   B@b1: do what LOG_GAP says of B@b1
     """
     state = tiers.states[name]
+    if tiers.seen.of_unknown_age(name):
+        return _do("CLOCK_AHEAD", [name], "its last report is of a time to come, and it was not asked: it may be gone")
     if (standing := tiers.standstills.get(name)) and state not in SILENT | WAITING and not tiers.gap(name):
         code = "REPLICANT_INACTIVE" if standing.no_source else "STALLED_BUT_GREEN"
         return _do(code, [name], f"{name} is connected, and gets nothing")

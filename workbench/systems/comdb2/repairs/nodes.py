@@ -292,7 +292,7 @@ class Rebuild:
 
     @staticmethod
     def _siblings(model: TierModel, name: str) -> list[str]:
-        """Who is up to date and could be copied: of the same database, then any replicant; the source itself last."""
+        """Who is up to date, or comes there, and could be copied: of the same database, then any replicant; the source last."""
         source, database = model.source_of[name], name.partition("@")[0]
         here = [
             one
@@ -300,14 +300,19 @@ class Rebuild:
             if one.up and source in one.vector and model.source_of[one.name] == source
         ]
         most = max((len(one.holds) for one in here), default=0)
-        whole = [one.name for one in here if one.name != name and len(one.holds) == most]
-        whole = [one for one in whole if model.condition[one] in (*PULLING, "untold")]
+        whole = [one.name for one in here if len(one.holds) == most]
+        # One that pulls and gets on is brought the rest by its source: the copy as well.
+        fed = {link.consumer for link in model.links if link.runs} & model.going_on(source)
+        fit = [
+            one.name for one in here if one.name in whole or (one.name in fed and model.condition[one.name] in PULLING)
+        ]
+        fit = [one for one in fit if one != name and model.condition[one] in (*PULLING, "untold")]
 
-        def rank(one: str) -> tuple[bool, bool, str]:
+        def rank(one: str) -> tuple[bool, bool, bool, str]:
             base = one.partition("@")[0]
-            return base == source, base != database, one
+            return base == source, one not in whole, base != database, one
 
-        return sorted(whole, key=rank)
+        return sorted(fit, key=rank)
 
     @staticmethod
     def _step(view: View, name: str, sibling: str, writes: str, given_up: str) -> Step:
