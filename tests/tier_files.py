@@ -18,7 +18,7 @@ class Made:
     """A node, `database@host`.
 
     at       its newest place; `reported`: what the registry knows of it, by default the same
-    first    its oldest file
+    first    its oldest file; `lacks`: files of its log that its folder does not show
     age      seconds since it last reported itself; None: never
     state    None: it has no row
     source   the node that it pulls from, as the registry says
@@ -39,6 +39,7 @@ class Made:
     tunables: Mapping[str, str] = field(default_factory=dict)
     lrl: str = ""
     log: str = ""
+    lacks: Sequence[int] = ()
 
 
 TUNABLES = {
@@ -76,7 +77,7 @@ def written(folder: Path, nodes: Sequence[Made], awaited: Sequence[str] = (), no
             place, seconds = f"{{{one.at[0]}:{one.at[1]}}}", str(int(now.timestamp()) - 5)
             told = [f"{{{one.first}:28}}", *2 * [place, str(one.generation), seconds], str(one.cuts)]
             rows["positions"].append([asked, *split(one.name), *(told if one.answers else ["UNREACHABLE"])])
-        for number in range(one.first, one.at[0] + 1):
+        for number in (file for file in range(one.first, one.at[0] + 1) if file not in one.lacks):
             size = one.at[1] + 68 if number == one.at[0] else FILE_SIZE - 100
             rows["logfiles"].append([*split(one.name), f"log.{number:010d}", str(size), str(int(now.timestamp()))])
         rows["tunables"] += [[*split(one.name), *pair] for pair in {**TUNABLES, **more, **one.tunables}.items()]

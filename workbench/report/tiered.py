@@ -53,7 +53,9 @@ def _node(one: Row, depth: int) -> dict[str, Any]:
         "behind": "?" if lag is None else f"{'at least ' if one['lag_is_at_least'] and lag else ''}{max(lag, 0):,}",
         "condition": one["condition"].replace("_", " "),
         "says": one["says"],
-        "needs_file": one["files_needed_from"] if one["gap"] or (lag or 0) > 0 else "",
+        "needs_file": one["files_needed_from"]
+        if one["gap"] or (lag or 0) > 0 or (lag is None and one["served_by"])
+        else "",
         "helpers": [{"server": name} for name in one["served_by"][:3]],
         "gone": one["gap"] == "now",
     }

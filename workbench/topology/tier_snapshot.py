@@ -75,6 +75,7 @@ class TieredSnapshot:
     said_sources: Mapping[str, str] = field(default_factory=dict)
     full_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     cut_since: Mapping[str, Lsn] = field(default_factory=dict)
+    part_listed: frozenset[str] = frozenset()
 
     @cached_property
     def names(self) -> list[str]:
@@ -110,6 +111,10 @@ class TieredSnapshot:
         """The nodes whose reports are of a time that the registry's clock had not come to: how old they are nothing tells."""
         least = -_READ_WITHIN.total_seconds()
         return frozenset(name for name in self.nodes if (age := self.since_report(name)) is not None and age < least)
+
+    def of_unknown_age(self, name: str) -> bool:
+        """Whether all that a node tells is of a time to come: it may be gone."""
+        return name in self.ahead and self.answered(name) is None
 
     def answered(self, name: str) -> bool | None:
         """Whether the node answered when it was asked; None: it was not asked."""
@@ -159,7 +164,7 @@ class TieredSnapshot:
         return self.probed(name, "first") or (self.logged[name][0] if name in self.logged else None)
 
     def has_file(self, name: str, file: int) -> bool:
-        """Whether a node is known to have a file of its log. A collected log shows what is there, at least."""
+        """Whether a node is known to have a file of its log, and all behind it. A collected log shows what is there, at least."""
         first = self._shown_from.get(name)
         return first is not None and first <= file
 
@@ -170,17 +175,40 @@ class TieredSnapshot:
     @cached_property
     def _shown_from(self) -> dict[str, int | None]:
         logged = {name: self.logged[name][0][0] for name in self.logged}
-        told = {name: self.first_file(name) for name in self.names}
+        told = {name: self.whole_from(name) for name in self.names}
         return {name: logged.get(name) if first is None else first for name, first in told.items()}
 
     def first_file(self, name: str) -> int | None:
-        """The oldest file that a node still has: as it told itself, as its folder shows, else as it reported."""
-        told = self.probed(name, "first")
-        if told:
-            return told[0]
-        if name in self.files:
-            return min(self.files[name])
+        """The oldest file that a node still has: as it told itself, as its folder shows, else as it reported.
+
+        Of an answer and a list of files the one that begins later counts: files are deleted meanwhile, and none comes back.
+        """
+        told, listed = self.probed(name, "first"), self.files.get(name)
+        begins = [*([told[0]] if told else []), *([min(listed)] if listed else [])]
+        if begins:
+            return max(begins)
         found: int | None = self.nodes[name]["first_file"] if name in self.nodes else None
+        return found
+
+    def whole_from(self, name: str) -> int | None:
+        """The oldest file from which on a node has all that follow: who needs an older one does not get to its end by there."""
+        first = self.first_file(name)
+        return first if first is None else max([first, *(file + 1 for file in self.holes(name))])
+
+    def holes(self, name: str) -> tuple[int, ...]:
+        """The log files that lack in the middle of those of a node: nobody who needs one of them gets by there."""
+        return self._holes.get(name, ())
+
+    @cached_property
+    def _holes(self) -> dict[str, tuple[int, ...]]:
+        found = {}
+        for name, listed in self.files.items():
+            begin, end = (self.logged[name][at][0] if name in self.logged else None for at in (0, 1))
+            # Of a file whose records were collected no list tells that it is gone.
+            dumped = range(begin, end + 1) if begin is not None and end is not None else range(0)
+            lacking = [file for file in range(min(listed), max(listed)) if file not in listed and file not in dumped]
+            if lacking and name not in self.part_listed:
+                found[name] = tuple(lacking)
         return found
 
     def tunable(self, name: str, setting: str) -> str | None:
@@ -227,6 +255,8 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
     files: dict[str, dict[int, int]] = {}
     for row in held:
         files.setdefault(row["server"], {})[row["number"]] = row["bytes"]
+    unread = {one.file for one in inputs if one.rejected}
+    part_listed = frozenset(row["server"] for row in held if row["file"] in unread)
     settings: dict[str, dict[str, dict[str, list[str | None]]]] = {}
     for row in set_to:
         of = settings.setdefault(row["server"], {}).setdefault(row["kind"], {})
@@ -279,6 +309,7 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
             full_names,
             max([*(clocks if of_now else ()), *(row["at"] for row in probes.values() if row["at"])], default=None),
         ),
+        part_listed,
     )
 
 

@@ -102,8 +102,13 @@ def would_give(tiers: Tiers, key: str, consumer: str) -> Iterator[tuple[str, str
         elif needed is None or not tiers.seen.has_file(name, needed[0]):
             told = needed is not None and first is not None
             sent, why = False, "nothing tells which log files it still has, or where the node is"
+            hole = next((file for file in tiers.seen.holes(name) if needed and file >= needed[0]), None)
             why = (
-                f"its oldest log file is {first}, and the node needs file {needed[0]} first" if needed and told else why
+                f"it has no log file {hole}, which the node needs"
+                if hole is not None
+                else f"its oldest log file is {first}, and the node needs file {needed[0]} first"
+                if needed and told
+                else why
             )
         elif not tiers.there(name):
             sent, why = False, "it has the files, but does not answer"

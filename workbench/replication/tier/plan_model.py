@@ -25,6 +25,9 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         # What stands behind that record is no part of the source's log.
         if anew := tiers.logs.cut_back(node["node"]) or tiers.logs.unjoined(node["node"]):
             node["node_last"] = list(anew[0])
+        # Where its log parts from that of the source, or which source that is, nobody knows.
+        if node["node"] in tiers.not_elected or node["node"] in tiers.doubts:
+            node["cut_back_to"] = node["cut_back_to"] or node["node_last"]
     model = tier_model(
         rows,
         tiers.seen.registry,
@@ -37,7 +40,9 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         tiers.logs.spoilt - tiers.logs.parted,
         tiers.logs.parted,
         waiting,
-        {name for name, standing in tiers.standstills.items() if standing.sure},
+        {name for name, standing in tiers.standstills.items() if standing.sure}
+        | {name for name in tiers.seen.ahead if tiers.seen.of_unknown_age(name)},
+        {name: holes for name in tiers.seen.files if (holes := tiers.seen.holes(name))},
     )
     model.doubted = tiers.logs.at_odds | tiers.earlier.servers
     if not tiers.source_is_known:

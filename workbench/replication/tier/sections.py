@@ -102,7 +102,8 @@ def _node(one: Row, depth: int, listed: bool, parted: bool) -> list[str]:
     probed = lag is not None
     lag = lag if probed else one["registry_lag_bytes"]
     least = "at least " if one["lag_is_at_least"] and lag else ""
-    needs = str(one["files_needed_from"]) if one["gap"] or (lag or 0) > 0 else "-"
+    lags = (lag or 0) > 0 or (lag is None and bool(one["served_by"] or one["served_by_silent"]))
+    needs = str(one["files_needed_from"]) if one["gap"] or lags else "-"
     return [
         "  " * depth + one_cell(one["node"]),
         one_cell(one["state"] or ("no row" if listed else "-")),

@@ -25,7 +25,8 @@ def proven_beyond(tiers: Tiers, source: str) -> Lsn | None:
     found: list[Lsn] = []
     for name in tiers.members[source]:
         place, age = tiers.seen.reported(name), tiers.seen.since_report(name)
-        apart = name in tiers.logs.spoilt or name in tiers.seen.cut_since or tiers.seen.outdated(name)
+        apart = name in tiers.logs.spoilt | tiers.not_elected | tiers.seen.cut_since.keys()
+        apart = apart or tiers.seen.outdated(name)
         if name not in roots and not apart and place is not None and age is not None and 0 <= age < youngest:
             found.append(place)
     return max((place for place in found if place > head), default=None)

@@ -19,8 +19,10 @@ from workbench.replication.tier.diagnosis.earlier_snapshots import (
     shown_before,
     snapshot_before,
 )
+from workbench.replication.tier.diagnosis.generations import not_elected
 from workbench.replication.tier.diagnosis.node_logs import NodeLogs
-from workbench.replication.tier.diagnosis.standstill import Standstill, standstills
+from workbench.replication.tier.diagnosis.standstill import Standstill, held_above, said_stops, standstills
+from workbench.replication.tier.diagnosis.two_sources import Doubt, doubted_sources
 from workbench.replication.tier.rules import conditions
 from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
 from workbench.replication.tier.rules.log_distance import exact, file_size_of, nominal, sizes_of
@@ -43,9 +45,6 @@ Row = dict[str, Any]
 
 HELPERS = 10
 """So many nodes that could help another one are named."""
-
-STOP_CODES = ("worker_stopped", "watcher_stopped")
-"""Codes of messages with which a node says that its replication ended."""
 
 
 class Tiers:
@@ -139,10 +138,20 @@ class Tiers:
         return {source: [furthest_node(self.seen, names)] for source, names in found.items() if names}
 
     @cached_property
+    def not_elected(self) -> frozenset[str]:
+        """The nodes that are of another history than the one that was elected, by their answers alone: what lies behind the place
+        where it parts from that, nobody else waits for.
+        """
+        members = self.members.items()
+        return frozenset(one for source, names in members for one in not_elected(self.seen, names, self.roots(source)))
+
+    def elected(self, source: str) -> list[str]:
+        """The nodes of the source cluster that may be of the history that was elected."""
+        return [name for name in self.roots(source) if name not in self.not_elected]
+
+    @cached_property
     def _heads(self) -> dict[str, Lsn | None]:
-        return {
-            source: max(filter(None, map(self.seen.last, names)), default=None) for source, names in self._roots.items()
-        }
+        return {one: max(filter(None, map(self.seen.last, self.elected(one))), default=None) for one in self._roots}
 
     @cached_property
     def named(self) -> dict[str, list[Lsn]]:
@@ -152,7 +161,7 @@ class Tiers:
             told = (
                 place
                 for name in (names if self.source_is_known else self.roots(source))
-                if name not in self.logs.spoilt
+                if name not in self.logs.spoilt | self.not_elected
                 for place in (
                     None if name in self.seen.cut_since or self.seen.outdated(name) else self.seen.reported(name),
                     *(self.seen.probed(name, which) for which in ("last", "commit")),
@@ -164,7 +173,7 @@ class Tiers:
     def head(self, source: str, probed: bool) -> Lsn | None:
         """The newest place of the source: as its nodes answered, or as they reported to the registry."""
         read = self.seen.probed if probed else self.seen.reported
-        return max(filter(None, map(read, self.roots(source))), default=None)
+        return max(filter(None, map(read, self.elected(source))), default=None)
 
     def known_head(self, source: str) -> Lsn | None:
         """The newest place that anything tells of the source, its log included."""
@@ -227,7 +236,8 @@ class Tiers:
     def has(self, name: str, needed: Lsn) -> bool:
         """Whether a node has the file of that place, and goes further."""
         last = self.seen.last(name)
-        return last is not None and last > needed and self.seen.has_file(name, needed[0])
+        further = last is not None and last > needed and name not in self.not_elected
+        return further and self.seen.has_file(name, needed[0])
 
     def there(self, name: str) -> bool:
         """Whether a node can be asked: it answered, or nobody tried and it reports itself; or its log was read."""
@@ -274,7 +284,7 @@ class Tiers:
         source, database = self.source_of(name) or "", name.partition("@")[0]
         head, own = self.known_head(source), set(self.roots(source))
         whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
-        doubted = self.logs.spoilt | self.logs.at_odds | self.earlier.servers
+        doubted = self.logs.spoilt | self.logs.at_odds | self.earlier.servers | self.not_elected
         whole = [node for node in whole if self.there(node) and node not in doubted]
         return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
 
@@ -370,7 +380,16 @@ class Tiers:
         told = {one: first for one in self.roots(source) if (first := self.seen.first_file(one)) is not None}
         return [told[one] for one in self.alive_roots(source) if one in told] or list(told.values())
 
+    @cached_property
+    def doubts(self) -> dict[str, Doubt]:
+        """The nodes of which it is in doubt which source they follow."""
+        return dict(doubted_sources(self))
+
     def gap(self, name: str) -> str | None:
+        """The same as `lacks_file`; None where it is in doubt whom the node follows."""
+        return None if name in self.doubts else self.lacks_file(name)
+
+    def lacks_file(self, name: str) -> str | None:
         """`now`: no node that can be asked has what it needs next; `source`: the source cluster has it no more, others do."""
         source, needed = self.source_of(name), self.last(name)
         if source is None or needed is None or not self.needs(name) or name in self.seen.cut_since:
@@ -445,7 +464,7 @@ class Tiers:
         """Whether a node has a file, or had it when it last reported itself: it was asked later, and may have deleted it."""
         row = self.seen.nodes.get(name)
         told = [one for one in (self.seen.first_file(name), row["first_file"] if row else None) if one is not None]
-        return not told or min(told) <= file
+        return (not told or min(told) <= file) and not any(hole >= file for hole in self.seen.holes(name))
 
     def hold(self, source: str) -> LogHold:
         """Who keeps the source from deleting log files; not named are its own nodes that only need what they write now."""
@@ -467,12 +486,8 @@ class Tiers:
 
     def _writes_now(self, source: str, name: str) -> bool:
         """Whether a node of the source is there and in the newest file, as its row says, or will say at its next report."""
-        head, last, reported, age = (
-            self.known_head(source),
-            self.last(name),
-            self.seen.reported(name),
-            self.seen.age(name),
-        )
+        head, last = self.known_head(source), self.last(name)
+        reported, age = self.seen.reported(name), self.seen.age(name)
         if head is None or last is None or last[0] < head[0] or not self.there(name):
             return False
         reports = age is not None and age < self.told.stale_after
@@ -521,26 +536,12 @@ class Tiers:
     @cached_property
     def said_stop(self) -> dict[str, str]:
         """Node -> what its own log says last, if that is the end of its replication."""
-        last: dict[str, tuple[datetime, str, str]] = {}
-        for row in last_messages(self.case, self.seen.label):
-            name = self.seen.full_names.get((row["server"], row["file"]), row["server"])
-            newest = last.get(name)
-            if newest is None or row["at"] >= newest[0]:
-                last[name] = row["at"], row["code"], row["text"]
-        return {name: text for name, (_, code, text) in last.items() if code in STOP_CODES}
+        return said_stops(last_messages(self.case, self.seen.label), self.seen.full_names)
 
     @cached_property
     def states(self) -> dict[str, str]:
         """Node -> what it is doing (`workbench.replication.tier.rules.conditions`); of the source cluster whether it answers."""
         return {name: self._state(name) for names in self.members.values() for name in names}
-
-    def _held_above(self, name: str, parent: str) -> bool:
-        """Whether most of what a node lacks is lacked by its source, too: a chain that moves is never at one place."""
-        last, above, head = self.last(name), self.last(parent), self.known_head(self.source_of(name) or "")
-        if last is None or above is None or head is None or not last <= above < head:
-            return False
-        own, theirs = self.lag(last, above)[0], self.lag(above, head)[0]
-        return last == above or (own is not None and theirs is not None and own <= theirs)
 
     def _by_lag(self, name: str) -> str:
         if self.needs(name) and name in self.seen.cut_since:
@@ -589,10 +590,11 @@ class Tiers:
                 name in self.said_stop,
                 self.last(name),
                 self.known_head(source),
-                parent is not None and self._held_above(name, parent),
+                parent is not None and held_above(self, name, parent),
                 None if self.overdue(name) else self.told.delays.get(name),
-                self.may_be_served(name) or not self.needs(name),
+                self.may_be_served(name) or not self.needs(name) or name in self.doubts,
                 None if offered is None else bool(offered),
                 name in self.seen.cut_since,
+                name in self.seen.ahead,
             )
         )

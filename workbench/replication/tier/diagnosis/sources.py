@@ -10,7 +10,8 @@ from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.rules.assumptions import FURTHEST_IS_SOURCE
 
 PARTED = "LOG_DIVERGED"
-_ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "PENDING_CHANGES", PARTED, "LOG_GAP", "REINIT_REQUIRED"})
+_ORPHAN = "TOPOLOGY_ORPHAN"
+_ON_THE_SOURCE = frozenset({"MISSED_CHANGE", "PENDING_CHANGES", PARTED, "LOG_GAP", "REINIT_REQUIRED", _ORPHAN})
 
 
 def what_would_tell(tiers: Tiers) -> str:
@@ -30,7 +31,13 @@ def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Fi
     """The same findings; those that hold a log against one that is only taken for the source say so, and what to collect."""
     for finding in findings:
         own = isinstance(finding, OfItsOwn)
-        if tiers is None or tiers.source_is_known or own or finding.code not in _ON_THE_SOURCE:
+        if (
+            tiers is None
+            or tiers.source_is_known
+            or own
+            or finding.code not in _ON_THE_SOURCE
+            or finding.origin is None
+        ):
             yield finding
             continue
         first = step(
@@ -38,5 +45,7 @@ def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Fi
             f"nothing tells who follows whom: {finding.origin} is taken for the source because no log goes further",
         )
         # Which of two logs is cut back, or copied over, waits until it is known whose is right; to read again does no harm.
-        steps = [one for one in finding.fix if finding.code != PARTED or (one["repair"] or "").startswith("read ")]
+        # So does what is done to a node because it is of the source.
+        waits = finding.code in (PARTED, _ORPHAN)
+        steps = [one for one in finding.fix if not waits or (one["repair"] or "").startswith("read ")]
         yield replace(finding, assumes=(*finding.assumes, FURTHEST_IS_SOURCE), fix=(first, *steps))

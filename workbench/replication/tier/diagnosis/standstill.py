@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.replication.tier.rules.conditions import FED, RETIRED
 from workbench.replication.tier.rules.tiers import Lsn
@@ -138,3 +138,27 @@ def _lines(tiers: Tiers) -> Iterator[tuple[str, str, Line]]:
             continue  # a false alarm: file and offset are compared each by itself
         name = tiers.seen.full_names.get((row["server"], row["file"]), row["server"])
         yield row["code"], name, Line(f"{row['at']:%Y-%m-%d %H:%M:%S}", place, (row["text"] or "")[:200])
+
+
+STOP_CODES = ("worker_stopped", "watcher_stopped")
+"""Codes of messages with which a node says that its replication ended."""
+
+
+def said_stops(messages: Iterable[Mapping[str, Any]], full_names: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """Node -> what its own log says last, if that is the end of its replication."""
+    last: dict[str, tuple[datetime, str, str]] = {}
+    for row in messages:
+        name = full_names.get((row["server"], row["file"]), row["server"])
+        newest = last.get(name)
+        if newest is None or row["at"] >= newest[0]:
+            last[name] = row["at"], row["code"], row["text"]
+    return {name: text for name, (_, code, text) in last.items() if code in STOP_CODES}
+
+
+def held_above(tiers: Tiers, name: str, parent: str) -> bool:
+    """Whether most of what a node lacks is lacked by its source, too: a chain that moves is never at one place."""
+    last, above, head = tiers.last(name), tiers.last(parent), tiers.known_head(tiers.source_of(name) or "")
+    if last is None or above is None or head is None or not last <= above < head:
+        return False
+    own, theirs = tiers.lag(last, above)[0], tiers.lag(above, head)[0]
+    return last == above or (own is not None and theirs is not None and own <= theirs)

@@ -12,6 +12,7 @@ from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import listed
 from workbench.replication.tier.diagnosis.generations import older_source
 from workbench.replication.tier.diagnosis.heads import proven_beyond
+from workbench.replication.tier.diagnosis.log_files import needed_file
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.rules import conditions
 from workbench.replication.tier.rules.log_retention import LogHold
@@ -51,12 +52,15 @@ _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
 
 NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
-PARTED_BEFORE = "parted_before"
+PARTED_BEFORE, NOT_ELECTED, TWO_SOURCES = "parted_before", "not_elected", "two_sources"
 UNKNOWN_SAYS = {
     UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
     HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
     PARTED_BEFORE: "its log had other records there in an earlier snapshot, and nothing shows that it cut them off since",
     OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
+    NOT_ELECTED: "its newest commit is of an older generation than that of a node of its source which is no further: two "
+    "histories, and nothing tells where they part",
+    TWO_SOURCES: "it is in doubt which of two sources the node follows, and so what it lacks",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
     conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
 }
@@ -98,6 +102,14 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
     if alone is not None and head is not None and not tiers.retired(name) and name not in tiers.roots(source):
         row = {"count": alone[2], "first": show(alone[1]), "last": show(head), "available": alone[2], "counted": False}
         found.pending.append(about | row | {"bytes": tiers.lag(alone[0], head)[0], "suppliers": []})
+        return
+    if name in tiers.not_elected and head is not None and not tiers.retired(name):
+        row = {"from": show(head), "to": show(head), "count": None}
+        found.unknown.append(about | row | {"why": NOT_ELECTED, "says": UNKNOWN_SAYS[NOT_ELECTED]})
+        return
+    if name in tiers.doubts and head is not None and not tiers.retired(name):
+        row = {"from": show(last or head), "to": show(max(last or head, head)), "count": None}
+        found.unknown.append(about | row | {"why": TWO_SOURCES, "says": UNKNOWN_SAYS[TWO_SOURCES]})
         return
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
@@ -192,12 +204,14 @@ def senders(tiers: Tiers, name: str) -> list[str]:
         return []
     if (still := tiers.standstills.get(name)) and still.sure:  # it gets nothing, though it looks connected
         return []
+    if tiers.seen.of_unknown_age(name):
+        return []
     if name in tiers.logs.parted:  # it has to connect anew before it gets anything, and to cut its end off
         return []
-    if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date, if they are there
+    if name in tiers.roots(source):  # a cluster brings its own nodes up to date, if they are there
         if tiers.states[name] in SILENT:
             return []
-        return [one for one in roots if tiers.there(one) and (tiers.last(one) or last) > last]
+        return [one for one in tiers.elected(source) if tiers.there(one) and (tiers.last(one) or last) > last]
     place = tiers.place(name)
     if tiers.states[name] == conditions.UNTOLD and place and place.parents:
         return [one for one in _feeding(tiers, name) if _goes_beyond(tiers, one, last, name)]
@@ -236,9 +250,10 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
     anew = tiers.logs.cut_back(name)
     start = anew[0] if anew else last
     parents = [node for node in place.parents if tiers.states.get(node) not in SERVE_NOBODY]
+    parents = [node for node in parents if node not in tiers.not_elected]
     if tiers.states[name] == conditions.ORPHAN:
         parents = [node for node in parents if _may_serve(tiers, node)]
-    firsts = {one: tiers.seen.first_file(one) for one in parents}
+    firsts = {one: tiers.seen.whole_from(one) for one in parents}
     having = [one for one, first in firsts.items() if first is None or first <= last[0]]
     return [one for one in having if not tiers.logs.stops_behind(one, start)]
 
@@ -275,7 +290,7 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                     continue
                 link = links.get((supplier, consumer))
                 theirs, mine = tiers.seen.last(supplier), tiers.seen.last(consumer)
-                first, own_first = tiers.seen.first_file(supplier), tiers.seen.first_file(consumer)
+                first, own_first = tiers.seen.whole_from(supplier), tiers.seen.first_file(consumer)
                 assert theirs is not None and mine is not None
                 row: Row = {
                     "supplier": supplier,
@@ -299,10 +314,12 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                 }
                 serves = first is None or overlaps((first, 0), theirs, (own_first or 0, 0), mine)
                 if not serves:
-                    says = f"its oldest log file is {first}, and the node needs file {mine[0]}"
+                    says = f"{_oldest(tiers, supplier)}, and the node needs file {mine[0]}"
                     row |= {"decision": REFUSED, "reasons": [_reason("no_overlap", says)]}
                 elif theirs <= mine:
                     row |= {"decision": NOTHING, "reasons": [_reason("not_ahead", "it is not further than the node")]}
+                elif supplier in tiers.not_elected:
+                    row |= {"decision": UNKNOWN, "reasons": [_reason(NOT_ELECTED, UNKNOWN_SAYS[NOT_ELECTED])]}
                 elif not tiers.source_is_known:
                     row |= {"decision": UNKNOWN, "reasons": [_reason("source_unknown", SOURCE_UNKNOWN)]}
                 elif tiers.seen.knows_files(supplier) and not tiers.seen.has_file(supplier, mine[0]):
@@ -316,6 +333,12 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                     says = "has the file that the node needs next" if has else "nothing tells which files it still has"
                     row["reasons"] = [_reason("ahead", f"it is further, and {says}")]
                 yield row
+
+
+def _oldest(tiers: Tiers, name: str) -> str:
+    """From where on a node can serve others, in words."""
+    begins = f"its oldest log file is {tiers.seen.first_file(name)}"
+    return f"{begins}, and {tiers.seen.holes(name)[-1]} lacks behind it" if tiers.seen.holes(name) else begins
 
 
 def _reason(rule: str, says: str) -> Row:
@@ -334,7 +357,7 @@ def _tree(tiers: Tiers, source: str) -> Row:
     seen, roots = tiers.seen, tiers.roots(source)
     held = tiers.hold(source)
     then, after = held.without(held.holders)
-    firsts = {one.partition("@")[2]: seen.probed(one, "first") for one in roots}
+    firsts = {one.partition("@")[2]: _first(tiers, one) for one in roots if seen.probed(one, "first")}
     speed, beyond = tiers.deleted_per_second.get(source), proven_beyond(tiers, source)
     return {
         "source": source,
@@ -358,6 +381,12 @@ def _tree(tiers: Tiers, source: str) -> Row:
         "nodes": [_node(tiers, source, name, held, beyond) for name in tiers.members[source]],
         "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
     }
+
+
+def _first(tiers: Tiers, name: str) -> Lsn | None:
+    """The oldest place of a node's log, as it told; its first file, where its folder does not go back to that place."""
+    told, file = tiers.seen.probed(name, "first"), tiers.seen.first_file(name)
+    return told if file is None or (told and told[0] == file) else (file, 0)
 
 
 def _retention(tiers: Tiers, source: str, held: LogHold) -> str:
@@ -443,7 +472,7 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold, beyond: Lsn | Non
         "probe": None if answered is None else "ok" if answered else "unreachable",
         "registry_lag_bytes_nominal": registry_lag[1],
         "actual_lag_bytes_nominal": actual_lag[1],
-        "files_needed_from": last[0] if last else None,
+        "files_needed_from": needed_file(tiers, name),
         "lag_is_at_least": beyond is not None or any(file in cut for file in on_the_way),
         "lag_s": _rounded(tiers.lag_in_time(name)),
         "delay_s": tiers.told.delays.get(name),
@@ -489,7 +518,7 @@ def lacking_its_file(tiers: Tiers, name: str) -> list[str]:
     """The nodes that one pulls from, if all are known to have deleted the log file that it needs next; empty: not all are."""
     last, place = tiers.last(name), tiers.place(name)
     parents = place.parents if place else ()
-    firsts = {node: tiers.seen.first_file(node) for node in parents}
+    firsts = {node: tiers.seen.whole_from(node) for node in parents}
     lacking = [node for node, first in firsts.items() if first is not None and last is not None and first > last[0]]
     return lacking if len(lacking) == len(parents) else []
 
@@ -510,6 +539,9 @@ def unlisted(tiers: Tiers) -> set[str]:
 
 def _stuck(tiers: Tiers, name: str) -> str:
     """Why a node that is connected gets no more."""
+    place = tiers.place(name)
+    if apart := [one for one in (place.parents if place else ()) if one in tiers.not_elected]:
+        return f"it is connected, and the log of {listed(apart)} is of another history than the one that was elected"
     if (gone := lacking_its_file(tiers, name)) and (last := tiers.last(name)):
         return (
             f"it is connected and reports itself, and cannot go on: {listed(gone)} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workbench.model import listed, step
+from workbench.replication.tier.diagnosis.log_files import needed_file
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.diagnosis.tree_rows import SILENT, lacking_its_file, unlisted
 from workbench.replication.tier.rules.conditions import (
@@ -36,6 +37,8 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
         B@b1 pulls from A@a1, which lacks file 8   B@b1: do what LOG_GAP says of B@b1
     """
     state = tiers.states[name]
+    if tiers.seen.of_unknown_age(name):
+        return _do("CLOCK_AHEAD", [name], "its last report is of a time to come, and it was not asked: it may be gone")
     if (standing := tiers.standstills.get(name)) and state not in SILENT | WAITING and not tiers.gap(name):
         code = "REPLICANT_INACTIVE" if standing.no_source else "STALLED_BUT_GREEN"
         return _do(code, [name], f"{name} is connected, and gets nothing")
@@ -60,8 +63,7 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
         )
         return _do("REPLICANT_HUNG", silent, why) if silent else _collect(name)
     if tiers.gap(name) or (state in FED and lacking_its_file(tiers, name)):
-        file = (tiers.last(name) or (0, 0))[0]
-        return _do("LOG_GAP", [name], f"{name} needs log file {file} before all else")
+        return _do("LOG_GAP", [name], f"{name} needs log file {needed_file(tiers, name)} before all else")
     if state in WAITING:
         return _for_a_source(tiers, name, state)
     if state in _SAID_BY:
@@ -75,6 +77,8 @@ def _stopping(tiers: Tiers, name: str) -> tuple[str, str] | None:
     """A node that one pulls from, whose log lacks something behind the end of that one's or is another one; and the code."""
     last, place = tiers.last(name), tiers.place(name)
     parents = [one for one in place.parents if tiers.states.get(one) not in SILENT] if place and last else []
+    if apart := [one for one in parents if one in tiers.not_elected]:
+        return ("LOG_DIVERGED", apart[0]) if len(apart) == len(parents) else None
     if not parents or last is None or not all(tiers.logs.stops_behind(one, last) for one in parents):
         return None
     other = [one for one in parents if any(at > last for at in tiers.logs.other_history(one))]

@@ -67,6 +67,7 @@ class NodeFacts:
     served    some node that answers has what it needs next
     offered   the registry would offer it a source now that can serve it; None: not asked
     cut_back  it cut its log back after its last report, and `last` is where it did: it may be anywhere behind that by now
+    ahead     its last report is of a time to come: how old it is nothing tells
     """
 
     state: str | None
@@ -83,6 +84,7 @@ class NodeFacts:
     served: bool = True
     offered: bool | None = None
     cut_back: bool = False
+    ahead: bool = False
 
 
 def condition(one: NodeFacts) -> str:
@@ -91,7 +93,7 @@ def condition(one: NodeFacts) -> str:
     if one.state == "Inactive" and not one.pulls and not one.answered and (silent or one.age is None):
         return RETIRED
     if one.answered is False:
-        if not silent and one.age is not None:
+        if not silent and (one.age is not None or one.ahead):
             return CYCLE if one.problem == CYCLE else UNREACHABLE
         if not one.pulls:
             return HUNG  # it came up, wrote its state and never registered; or nothing is known of it

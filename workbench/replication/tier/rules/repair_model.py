@@ -56,7 +56,7 @@ class TierModel(Model):
     doubted    those whose log lacked records in an earlier snapshot, of which nothing shows that they were mended
     lost       nodes that nobody could serve from the beginning: what they lack is no fault of a repair
     stood      node -> where its log ended when it was collected, before anything was tried on the model
-    lists      node -> the numbers of the log files that were listed there
+    holes      node -> the log files that lack in the middle of its own: who needs one of them gets nothing behind it there
     """
 
     registry: Registry
@@ -72,7 +72,7 @@ class TierModel(Model):
     doubted: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
     stood: Mapping[str, str] = field(default_factory=dict)
-    lists: Mapping[str, Collection[int]] = field(default_factory=dict)
+    holes: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,7 +121,11 @@ class TierModel(Model):
             return False
         if has.min is None or has.max is None or ends.max is None or has.max <= ends.max:
             return False
-        return self.file_of(has.min) <= self.file_of(ends.max)
+        return self.whole_from(supplier, has.min) <= self.file_of(ends.max)
+
+    def whole_from(self, name: str, first: str) -> int:
+        """The file from which on a node whose log begins there has all that follow."""
+        return max([self.file_of(first), *(file + 1 for file in self.holes.get(name, ()))])
 
     def going_on(self, source: str) -> set[str]:
         """The nodes that are there, and are at the head of that source or can be brought there by one that is.
@@ -141,8 +145,8 @@ class TierModel(Model):
 
     def _reach(self, source: str, some: Iterable[str]) -> tuple[list[int], list[str]]:
         """First files in ascending order, and how far one gets with those up to each: a log that begins later serves fewer."""
-        spans = (self.servers[name].vector[source] for name in some)
-        firsts = sorted((self.file_of(span.min), span.max) for span in spans if span.min and span.max)
+        spans = ((name, self.servers[name].vector[source]) for name in some)
+        firsts = sorted((self.whole_from(name, span.min), span.max) for name, span in spans if span.min and span.max)
         return [first for first, _ in firsts], list(accumulate((last for _, last in firsts), max))
 
     def _within(self, reach: tuple[list[int], list[str]], name: str) -> bool:
@@ -155,7 +159,6 @@ class TierModel(Model):
         """Who could serve it and goes on itself, those first that are furthest and were not moved; the source last."""
         source = self.source_of[name]
         able = [one for one in self.going_on(source) if self.serves(one, name) and self.was_ahead(one, name)]
-        able = [one for one in able if self._listed_file(one, self.needed_file(name))]
 
         def rank(one: str) -> tuple[bool, int, bool, str]:
             moved, root = self.condition[one] == MOVED, one.partition("@")[0] == source
@@ -176,11 +179,6 @@ class TierModel(Model):
         """Whether a node had all that the nodes of its source had when it was collected."""
         heads = [self.stood[one] for one in self.roots(self.source_of[name]) if one in self.stood]
         return name in self.stood and self.stood[name] >= max(heads, default=self.stood[name])
-
-    def _listed_file(self, name: str, file: int | None) -> bool:
-        """False where the files of a node were listed, go further than that one, and it is not among them."""
-        files = self.lists.get(name, ())
-        return not files or file is None or file in files or file > max(files)
 
     def silent_holders(self, name: str) -> list[str]:
         """The nodes that do not answer, have the file that one needs next, and can bring it to the head if all come back.
@@ -248,7 +246,7 @@ class TierModel(Model):
         known = {one.name for one in self.registry.nodes}
         linked = {name for pull in self.registry.pulls for name in (pull.name, pull.source)}
         linked |= {name for name, source in self.source_of.items() if name.partition("@")[0] == source}
-        return sorted((linked & self.servers.keys()) - known) if known else []
+        return sorted((linked & self.servers.keys()) - known)
 
     def set_aside(self) -> list[str]:
         """Nodes of a source that are there and no candidates by their rows, where that is so of all its nodes."""
@@ -472,6 +470,7 @@ class TierModel(Model):
         """It has the log of that node now, with whatever is wrong with it."""
         self.spoilt = self.spoilt | {server} if source in self.spoilt else self.spoilt - {server}
         self.parted = self.parted | {server} if source in self.parted else self.parted - {server}
+        self.holes = {**self.holes, server: self.holes.get(source, ())}
 
     def set_fanout(self, source: str, fanout: int) -> None:
         """The registry lets so many nodes pull from one below that source."""
@@ -492,6 +491,7 @@ def tier_model(
     parted: frozenset[str] = frozenset(),
     waiting: Mapping[str, int] | None = None,
     still: Collection[str] = (),
+    holes: Mapping[str, Sequence[int]] | None = None,
 ) -> TierModel:
     """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing.
 
@@ -503,7 +503,6 @@ def tier_model(
     source_of: dict[str, str] = {}
     condition: dict[str, str] = {}
     lasts: dict[str, dict[str, Lsn]] = {}
-    lists: dict[str, frozenset[int]] = {}
     gapped = {node["node"] for one in trees for node in one["nodes"] if node.get("gap")}
     for one in trees:
         source = one["source"]
@@ -517,7 +516,6 @@ def tier_model(
             servers[name] = Server(name, None, None, {source: span} if last else {}, None)
             servers[name].up = node["condition"] not in SILENT and node.get("probe") != "unreachable"
             source_of[name], condition[name] = source, node["condition"]
-            lists[name] = frozenset(number for number, _ in node.get("files") or ())
             if last:
                 lasts.setdefault(source, {})[name] = last
     lots: list[ChangeGroup] = []
@@ -575,7 +573,7 @@ def tier_model(
         follows=follows or {},
         spoilt=spoilt,
         parted=parted,
-        lists=lists,
+        holes=holes or {},
     )
 
 
@@ -586,8 +584,8 @@ def _ends(node: Mapping[str, Any], row: Node | None) -> tuple[Lsn | None, Lsn | 
     if last is None and row is not None and row.file is not None:
         last = (row.file, row.offset or 0)
     first = tuple(began) if began else None
-    if first is None and node.get("files"):
-        first = (node["files"][0][0], 0)
+    if (listed := node.get("files")) and (first is None or listed[0][0] > first[0]):
+        first = (listed[0][0], 0)  # files are deleted meanwhile, and none comes back
     if first is None and node.get("firstfile") is not None:
         first = (int(node["firstfile"]), 0)
     return last, first

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
-from workbench.replication.tier.diagnosis.generations import older_source
+from workbench.replication.tier.diagnosis.generations import newer_root, older_source
 from workbench.replication.tier.diagnosis.sources import OfItsOwn
 from workbench.replication.tier.rules.physical_log import Compared, Gap
 from workbench.rules.assumptions import ASKED_IN_ORDER
@@ -374,7 +374,7 @@ def ahead_of_source(context: DetectorContext) -> Iterator[Finding]:
         beyond = first is not None and first > head[0] and probe["at"] - max(later) <= _IN_ONE_GO
         if not (before or leaps or beyond or (back and len(back) == len(heads))):
             continue
-        if not before and _newer_root(tiers, source, name):
+        if not before and newer_root(tiers.seen, tiers.roots(source), name):
             continue  # by their generations these are two histories, of which the source's is the elected one
         how = ", asked not before it," if before else ", asked at the same time," if leaps else ""
         says = f"{name} is at {lsn_text(last)}, and its source{how} only at {lsn_text(head)}"
@@ -419,28 +419,11 @@ def older_generation(context: DetectorContext) -> Iterator[Finding]:
             mine, generation, at = _commit(tiers, name)
             if mine is None or generation is None or name in told or name in tiers.logs.parts:
                 continue
-            if root := _newer_root(tiers, source, name):
+            if root := newer_root(tiers.seen, tiers.roots(source), name):
                 # Asked before the source was, the node may have cut its end off meanwhile.
                 asked = _commit(tiers, root)[2]
                 since = at is not None and asked is not None and at > asked
                 yield _of_two_histories(tiers, source, name, root, since)
-
-
-def _newer_root(tiers: Tiers, source: str, name: str) -> str | None:
-    """A node of the source that is no further than another node, and whose newest commit is of a newer generation."""
-    mine, generation, _ = _commit(tiers, name)
-    for root in tiers.roots(source):
-        theirs, newer, _ = _commit(tiers, root)
-        if root == name or None in (mine, generation, theirs, newer):
-            continue
-        if (
-            generation is not None
-            and newer is not None
-            and generation < newer
-            and (mine or (0, 0)) >= (theirs or (0, 0))
-        ):
-            return root
-    return None
 
 
 def _of_two_histories(tiers: Tiers, source: str, name: str, root: str, since: bool) -> Finding:

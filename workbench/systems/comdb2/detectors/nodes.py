@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from workbench.model import Finding, first_few, step
 from workbench.replication.tier.diagnosis.earlier_snapshots import taken_later
 from workbench.replication.tier.diagnosis.holders import WaitedFor, waited_for
+from workbench.replication.tier.diagnosis.log_files import misled, needed_file, source_has
 from workbench.replication.tier.diagnosis.tree_rows import lacking_its_file, senders
 from workbench.replication.tier.rules.conditions import (
     CONNECTED,
@@ -150,13 +151,14 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
         if state not in (STOPPED, PENDING, NO_SOURCE, GAPPED) or (state == PENDING and not tiers.needs(name)):
             continue
         host = name.partition("@")[2]
-        gap = tiers.gap(name) and not tiers.offered(name)
+        vain = misled(tiers, name) if tiers.gap(name) else ""
+        gap = tiers.gap(name) and (vain or not tiers.offered(name))
         fix = [
             step(
                 f"do what LOG_GAP says of {name}, and start it again"
                 if gap
                 else f"shut {name} down and start it again",
-                f"the registry offers it no node that has log file {(tiers.last(name) or (0, 0))[0]}"
+                vain or f"the registry offers it no node that has log file {needed_file(tiers, name)}"
                 if gap
                 else "it registers when it starts, and pulls from there",
                 "; ".join(filter(None, (_taken_out(tiers, name), _HANGS))),
@@ -216,6 +218,7 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
             origin=source,
             items=(place_text(tiers.last(name)) or "",) if tiers.last(name) else (),
             evidence=(evidence_of(tiers, name) | {"host": host},),
+            assumes=by_default(tiers, name) if state != STOPPED and tiers.offer(name) else (),
             fix=tuple(fix),
         )
 
@@ -360,7 +363,7 @@ def names_no_host(tiers: Tiers, name: str) -> str:
 def _which_serve(tiers: Tiers, name: str, offered: list[str]) -> str:
     """Which of the nodes that one would be offered have its file: a row of the registry is older than what the node answered."""
     useful, last = tiers.offered(name) or [], tiers.last(name)
-    having = [one for one in useful if last and (tiers.seen.first_file(one) or 0) <= last[0]]
+    having = [one for one in useful if last and (tiers.seen.whole_from(one) or 0) <= last[0]]
     if not useful:
         return "; none of those that answer still has its file"
     if not having:
@@ -411,13 +414,14 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
     tiers = tiers_of(context)
     for source, name in each(tiers):
         last, gap = tiers.last(name), tiers.gap(name)
-        if last is None or not tiers.needs(name) or name in tiers.seen.cut_since:
+        if last is None or not tiers.needs(name) or name in tiers.seen.cut_since or name in tiers.doubts:
             continue
         firsts = tiers.source_firsts(source)
         donors, silent = tiers.donors(name)
         fit = [one for one in donors if _may_be_offered(tiers, one)]
         items = (place_text(last) or "",)
-        proof = evidence_of(tiers, name) | {"needs_file": last[0], "source_first_file": min(firsts, default=None)}
+        file = needed_file(tiers, name) or last[0]
+        proof = evidence_of(tiers, name) | {"needs_file": file, "source_first_file": min(firsts, default=None)}
         proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
@@ -430,10 +434,10 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
             yield Finding(
                 "LOG_GAP",
                 "error",
-                f"{name} needs log file {last[0]}, and {_nobody_has(tiers, name, last)}: the source begins with file "
-                f"{min(firsts)}{had}",
+                f"{name} needs log file {file}, and {_nobody_has(tiers, name, last)}: the source "
+                f"{source_has(tiers, source, last[0])}{had}",
                 evidence=evidence,
-                fix=(*_start_first(tiers, coming_back, name, last[0]), rebuild(tiers, name)),
+                fix=(*_start_first(tiers, coming_back, name, file), rebuild(tiers, name)),
                 server=name,
                 origin=source,
                 items=items,
@@ -454,9 +458,9 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
             yield Finding(
                 "LOG_GAP",
                 "error",
-                f"{name} needs log file {last[0]}, which its source has deleted (it begins with file "
-                f"{min(firsts)}); {some(donors)} "
-                f"still ha{'s' if len(donors) == 1 else 've'} it"
+                f"{name} needs log file {file}, which its source "
+                f"{'has deleted' if file == last[0] else 'does not have'} (it {source_has(tiers, source, last[0])}); "
+                f"{some(donors)} still ha{'s' if len(donors) == 1 else 've'} it"
                 + (
                     ""
                     if fit
@@ -549,7 +553,7 @@ def _from_donor(tiers: Tiers, name: str, source: str, donor: str) -> dict[str, s
     database, _, host = donor.partition("@")
     return step(
         f"let {name} replicate from {donor} at once: replicate_from {database} @{host} in its configuration, then start it",
-        f"the registry would not offer that node: {_HIDES}",
+        misled(tiers, name) or f"the registry would not offer that node: {_HIDES}",
         f"first see that the donor still has the file: nothing {_keeps(tiers)} it from deleting it"
         + (
             f" before {name} pulls from it" if tiers.told.rules.holding == "Active" and tiers.told.local(source) else ""

@@ -87,6 +87,7 @@ def unsafe_settings(context: DetectorContext) -> Iterator[Finding]:
     yield from _fanout_of_one(tiers)
     yield from _reports(tiers)
     yield from _donors(tiers)
+    yield from _two_sources(tiers)
     yield from _source_lists(tiers)
     yield from _spelled(tiers)
     yield from _versions(tiers)
@@ -155,7 +156,7 @@ def _donors(tiers: Tiers) -> Iterator[Finding]:
     rows = [
         {"node": name, "told": "@".join((told[0], ",".join(told[1]))), "source": source}
         for source, name in each(tiers)
-        if (told := tiers.told.sources.get(name)) is not None and told[0] != source
+        if (told := tiers.told.sources.get(name)) is not None and told[0] != source and told[0] not in tiers.sources
     ]
     if rows:
         yield Finding(
@@ -172,6 +173,35 @@ def _donors(tiers: Tiers) -> Iterator[Finding]:
                     f"replicate_from {rows[0]['source']}",
                     "the query for candidates begins at the database and hosts that it names, and looks below them alone",
                     "where the source has deleted the files that the node needs, that has to wait",
+                ),
+            ),
+        )
+
+
+def _two_sources(tiers: Tiers) -> Iterator[Finding]:
+    """Nodes that one thing says to follow this source and another one that: a false tree makes a false lag."""
+    for name, doubt in sorted(tiers.doubts.items()):
+        source, parent = tiers.source_of(name), tiers.parent(name)
+        row = f"by its row in comdb2_physrep_connections it pulls from {parent}, which is of the tree of {source}"
+        other = (
+            f"{doubt.kin}, which is of the same database, hangs on {doubt.source}"
+            if doubt.kin
+            else f"its settings name {'@'.join((doubt.source, ','.join(tiers.told.sources[name][1])))} as its source"
+        )
+        yield Finding(
+            "UNSAFE_SETTING",
+            "warning",
+            f"{name}: {row if parent else f'it is taken to follow {source}'}, and {other}: which of these two sources it "
+            "follows nothing tells, nor what it lacks",
+            server=name,
+            origin=source,
+            evidence=({"node": name, "pulls_from": parent or "-", "other_source": doubt.source},),
+            fix=(
+                step(
+                    f"ask {name} whom it follows (physrep_source_dbname, physrep_repl_name, physrep_repl_host), collect both "
+                    "tables of the registry once more, and diagnose anew",
+                    "a row of the registry may be of an older connection",
+                    f"until then copy nothing over {name}, and point it at no other node",
                 ),
             ),
         )

@@ -140,10 +140,14 @@ def unlisted(context: DetectorContext) -> Iterator[Finding]:
     """Nodes of the source, and nodes that others pull from, or that pull, of which the registry has no row."""
     tiers = tiers_of(context)
     without_row = unlisted_nodes(tiers)
+    if without_row and not tiers.source_is_known and not tiers.seen.nodes:
+        yield _nobody_listed(tiers)
+        return
     for source in tiers.sources:
         own = tiers.roots(source)
         # A node of the source needs its row before anybody pulls from it: without it nobody ever will.
         lacking = [name for name in tiers.members[source] if name in without_row]
+        rowless = next(iter(own), "") if tiers.seen.nodes.keys().isdisjoint(own) else ""
         for of_source in (True, False):
             names = [name for name in lacking if (name in own) == of_source]
             if not names:
@@ -165,12 +169,35 @@ def unlisted(context: DetectorContext) -> Iterator[Finding]:
                     step(
                         f"restart {names[0]}: a node of the source writes its row when it starts"
                         if of_source
-                        else f"let {names[0]} register anew ({FORCE})",
+                        else f"let {names[0]} register anew ({FORCE})"
+                        if not rowless
+                        else f"first do what TOPOLOGY_ORPHAN says of {rowless}, then let {names[0]} register anew ({FORCE})",
                         "the query for candidates begins at the rows of the source and goes down from row to row; a report "
                         "updates a row and never makes one",
+                        "until a node of the source has its row, a node that registers is offered nothing, and its connection "
+                        "is deleted"
+                        if rowless and not of_source
+                        else None,
                     ),
                 ),
             )
+
+
+def _nobody_listed(tiers: Tiers) -> Finding:
+    """The registry was collected and has no row at all, and nothing tells which node is of the source."""
+    return Finding(
+        "TOPOLOGY_ORPHAN",
+        "error",
+        f"the registry has no row of any node: none of {some(tiers.seen.names)} is offered to anybody who registers",
+        evidence=first_few({"node": name, "last": place_text(tiers.last(name))} for name in tiers.seen.names),
+        fix=(
+            step(
+                "collect the settings of the nodes, see which of them are of the source, and restart these: each writes its row "
+                "when it starts",
+                "the query for candidates begins at the rows of the source; a report updates a row and never makes one",
+            ),
+        ),
+    )
 
 
 _SILENT = {True: "does not report itself", False: "do not report themselves"}

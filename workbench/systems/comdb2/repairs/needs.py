@@ -11,11 +11,12 @@ from workbench.repair.plan_types import Need, ProposedRepair, View
 from workbench.replication.tier.diagnosis.generations import older_source
 from workbench.replication.tier.diagnosis.holders import waited_for
 from workbench.replication.tier.diagnosis.sources import what_would_tell
+from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
 from workbench.rules.repair_model import achieved
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
-from workbench.systems.comdb2.detectors.shown import some
+from workbench.systems.comdb2.detectors.shown import by_default, some
 
 if TYPE_CHECKING:
     from workbench.model import Finding
@@ -69,8 +70,10 @@ def also(view: View, model: Model) -> Iterator[Need]:
         if model.servers[name].up and not of_source(view, name):
             found = {one.code for one in view.about(PARTED, MISSED, GAP) if one.server == name}
             yield Need(next((code for code in (PARTED, MISSED) if code in found), GAP), view.suffix, name)
-    for name in model.unlisted() if view.about(ORPHAN) else ():
-        if model.servers[name].up and model.condition[name] not in _APART:
+    tiers = view.context.verdicts.tiers if view.about(ORPHAN) else None
+    known = unlisted_nodes(tiers) if tiers is not None and tiers.source_is_known else ()
+    for name in model.unlisted():
+        if name in known and model.servers[name].up and model.condition[name] not in _APART:
             yield Need(ORPHAN, view.suffix, name)
     for one in view.about(REVERSE):
         if one.server in model.servers and model.condition.get(one.server) in ("no_source", "pending"):
@@ -115,6 +118,8 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
     if not tiers.source_is_known:
         why = f"nothing tells which of these logs is the source: collect {what_would_tell(tiers)}"
         return replace(draft, refused=why)
+    if need.code == FULL and need.server and (taken := by_default(tiers, need.server)):
+        draft = replace(draft, steps=tuple(replace(one, assumes=(*one.assumes, *taken)) for one in draft.steps))
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
     if draft.way == RESET_NODE and (waiting := view.context.once(waited_for).get(need.server or "")):
@@ -178,16 +183,21 @@ def _sent_to_another_history(tiers: Tiers, need: Need, draft: ProposedRepair) ->
         return f"its newest commit is of a newer generation than that of {older}: where it connects it may be cut back to that"
     above = tiers.logs.apart_above(need.server)
     if above is None:
-        return ""
+        top = tiers.source_of(need.server) or ""
+        return _offered_another(sorted({*tiers.roots(top)} - {*tiers.elected(top)}), moved)
     if above.elected is None:
         return (
             f"{' and '.join(history[0] for history in above.histories)}, nodes of the source, hold different logs, and nothing "
             "tells which is right: a node that moves may be cut back to the wrong one"
         )
     stale = [name for history in above.histories[1:] for name in history]
+    return _offered_another(stale, moved)
+
+
+def _offered_another(stale: list[str], moved: set[str]) -> str:
     return (
         f"the registry may send it to {stale[0]}, whose log is not the one that was elected: first see to that"
-        if moved & _CONNECTS
+        if stale and moved & _CONNECTS
         else ""
     )
 
@@ -214,3 +224,19 @@ def parted(view: View) -> set[str | None]:
 def fanout_below(model: TierModel, name: str) -> int:
     """How many may pull from one below the source of that node."""
     return model.rules.fanout_of(model.source_of[name])
+
+
+def lacking_file(model: TierModel, name: str, needed: int) -> int:
+    """The first file from that one on that a node does not have; the same one where nothing tells."""
+    span = model.servers[name].vector.get(model.source_of[name])
+    if span is None or span.min is None or model.file_of(span.min) > needed:
+        return needed
+    return next((file for file in model.holes.get(name, ()) if file >= needed), needed)
+
+
+def feeds(model: TierModel, parent: str, name: str) -> bool:
+    """Whether a node answers, and is not known to lack a file that one below it needs."""
+    span, needed = model.servers[parent].vector.get(model.source_of[name]), model.needed_file(name)
+    if not model.servers[parent].up or span is None or span.min is None or needed is None:
+        return model.servers[parent].up
+    return model.whole_from(parent, span.min) <= needed

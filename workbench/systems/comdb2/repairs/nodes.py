@@ -10,7 +10,18 @@ from workbench.replication.tier.rules.tree_balancing import Files, balanced
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.shown import some
 from workbench.systems.comdb2.lsn import shown
-from workbench.systems.comdb2.repairs.needs import CYCLE, FULL, ORPHAN, fanout_below, of_source, parted, safe, tiers_of
+from workbench.systems.comdb2.repairs.needs import (
+    CYCLE,
+    FULL,
+    ORPHAN,
+    fanout_below,
+    feeds,
+    lacking_file,
+    of_source,
+    parted,
+    safe,
+    tiers_of,
+)
 from workbench.systems.comdb2.repairs.registry import reset_step
 
 DONORS = 3
@@ -28,8 +39,9 @@ class Restart:
             return
         if of_source(view, name):
             if need.code == ORPHAN:
+                steps, costs = (_enlisting(view, name),), _alone_writes(model, name)
                 yield safe(
-                    ProposedRepair(f"restart-{name}", f"restart {name}", (_enlisting(view, name),), downtime=name), name
+                    ProposedRepair(f"restart-{name}", f"restart {name}", steps, downtime=name, costs=costs), name
                 )
             return
         if name in model.spoilt or model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
@@ -57,7 +69,9 @@ def _enlisting(view: View, name: str) -> Step:
         name,
         {"do": "enlist", "server": name},
         says="it writes its row into the registry when it starts",
-        stands_on="the other nodes of its cluster do its work meanwhile",
+        stands_on="whoever writes to it waits until it is back"
+        if _alone_writes(tiers_of(view), name)
+        else "the other nodes of its cluster do its work meanwhile",
         expects=f"{name} is Active in comdb2_physreps",
         risk="; ".join(
             filter(
@@ -111,7 +125,7 @@ class ForceRegistration:
         if name is None or (need.code != FULL and of_source(view, name)):
             return  # of the source, `Disconnect` and `Restart` are for
         parents = model.parents(name)
-        useless = parents and not any(node in model.servers and _feeds(model, node, name) for node in parents)
+        useless = parents and not any(node in model.servers and feeds(model, node, name) for node in parents)
         stuck = need.lacks and useless and model.condition.get(name) in PULLING | APART
         if need.code != FULL and name in model.spoilt:
             return
@@ -138,14 +152,6 @@ class ForceRegistration:
 
 def _unreached(name: str) -> str:
     return f"{name} did not answer: no command reaches it"
-
-
-def _feeds(model: TierModel, parent: str, name: str) -> bool:
-    """Whether a node answers, and is not known to have deleted the file that one below it needs next."""
-    span, needed = model.servers[parent].vector.get(model.source_of[name]), model.needed_file(name)
-    if not model.servers[parent].up or span is None or span.min is None or needed is None:
-        return model.servers[parent].up
-    return model.file_of(span.min) <= needed
 
 
 def _files(model: TierModel) -> Files:
@@ -224,7 +230,8 @@ class Donor:
         if not able:
             file = model.needed_file(name)
             for donor in sorted(one for one in model.tree(model.source_of[name]).roots if model.servers[one].up)[:1]:
-                why = f"{donor} does not have file {file} any more, and neither has any other node that answers"
+                lacking = file if file is None else lacking_file(model, donor, file)
+                why = f"{donor} does not have file {lacking} any more, and neither has any other node that answers"
                 yield ProposedRepair(f"donor-{donor}", f"let {name} pull from {donor}", refused=why)
 
 
@@ -285,7 +292,7 @@ class Rebuild:
 
     @staticmethod
     def _siblings(model: TierModel, name: str) -> list[str]:
-        """Who is up to date and could be copied: of the same database, then any replicant; the source itself last."""
+        """Who is up to date, or comes there, and could be copied: of the same database, then any replicant; the source last."""
         source, database = model.source_of[name], name.partition("@")[0]
         here = [
             one
@@ -293,14 +300,19 @@ class Rebuild:
             if one.up and source in one.vector and model.source_of[one.name] == source
         ]
         most = max((len(one.holds) for one in here), default=0)
-        whole = [one.name for one in here if one.name != name and len(one.holds) == most]
-        whole = [one for one in whole if model.condition[one] in (*PULLING, "untold")]
+        whole = [one.name for one in here if len(one.holds) == most]
+        # One that pulls and gets on is brought the rest by its source: the copy as well.
+        fed = {link.consumer for link in model.links if link.runs} & model.going_on(source)
+        fit = [
+            one.name for one in here if one.name in whole or (one.name in fed and model.condition[one.name] in PULLING)
+        ]
+        fit = [one for one in fit if one != name and model.condition[one] in (*PULLING, "untold")]
 
-        def rank(one: str) -> tuple[bool, bool, str]:
+        def rank(one: str) -> tuple[bool, bool, bool, str]:
             base = one.partition("@")[0]
-            return base == source, base != database, one
+            return base == source, one not in whole, base != database, one
 
-        return sorted(whole, key=rank)
+        return sorted(fit, key=rank)
 
     @staticmethod
     def _step(view: View, name: str, sibling: str, writes: str, given_up: str) -> Step:

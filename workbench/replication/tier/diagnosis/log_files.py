@@ -1,0 +1,46 @@
+"""Which file of the log a node gets no further without, and which of them its source has."""
+
+from __future__ import annotations
+
+from workbench.model import listed
+from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+
+
+def needed_file(tiers: Tiers, name: str) -> int | None:
+    """The log file that a node needs before all else: that in which its log ends, or where its source has that one and cannot
+    bring it to the end, the first behind it that lacks there.
+
+    S@s1 has 10, 11, 12, 15, 16; A@a1 is in 12     13
+    """
+    needed, source = tiers.last(name), tiers.source_of(name)
+    if needed is None or source is None or tiers.gap(name) is None:
+        return needed[0] if needed else None
+    lacking = (_first_lacking(tiers, one, needed[0]) for one in tiers.alive_roots(source) or tiers.roots(source))
+    return max((file for file in lacking if file is not None), default=needed[0])
+
+
+def _first_lacking(tiers: Tiers, name: str, file: int) -> int | None:
+    """The first file from that one on that a node does not have; None: it has them all, or nothing tells."""
+    first = tiers.seen.first_file(name)
+    if first is None or file < first:
+        return None if first is None else file
+    return next((hole for hole in tiers.seen.holes(name) if hole >= file), None)
+
+
+def source_has(tiers: Tiers, source: str, file: int) -> str:
+    """What the source still has of its log, of which that file is not a part, in words."""
+    roots = tiers.alive_roots(source) or tiers.roots(source)
+    firsts = [first for one in roots if (first := tiers.seen.first_file(one)) is not None]
+    holes = sorted({hole for one in roots for hole in tiers.seen.holes(one) if hole >= file})
+    if not firsts or min(firsts) > file or not holes:
+        return f"begins with file {min(tiers.source_firsts(source))}"
+    return f"has files from {min(firsts)} on, but not {listed([str(hole) for hole in holes], 'and')}"
+
+
+def misled(tiers: Tiers, name: str) -> str:
+    """That the registry may send one to a node that lacks a file which it needs in the middle of its own; empty: it does not."""
+    offer, last = tiers.offer(name), tiers.last(name)
+    for one in offer.union if offer and last else ():
+        if lacking := [hole for hole in tiers.seen.holes(one.name) if last and hole >= last[0]]:
+            return f"the registry may send it to {one.name}, which has no log file {lacking[0]}"
+    return ""
