@@ -210,8 +210,8 @@ def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
         return f"{listed(keeping)} keep{'s' * (len(keeping) == 1)} it when all steps are done, until the next initialisation"
     if gone := _gone_with_data(one, shown, taken):
         return (
-            f"{counted(len(gone))} that it names {'goes' if len(gone) == 1 else 'go'} with the data of a server that is filled, and "
-            "no other one has that; the backup made before has it: write again what is right of it"
+            f"{counted(len(gone))} that it names {'goes' if len(gone) == 1 else 'go'} with the data of a server that is filled, "
+            "and no other one has that; the backup made before has it: write again what is right of it"
         )
     if _throws_away(one, taken):
         return f"{one.server} is filled, which throws away what it alone shows in these entries: first save what of it is right"
