@@ -396,9 +396,15 @@ class _Compared:
             suppliers = who_would_send(self.pairs, server, origin)
             through = [] if suppliers else outcomes.through(server, origin)
             come, fewer = outcomes.arriving(server, origin) if suppliers or through else (count, {})
-            may_refuse = self._may_refuse(server) if suppliers or through else None
+            may_refuse = (
+                self._may_refuse(server) if suppliers or through or self._made_since(server, origin, first) else None
+            )
             how = {"suppliers": suppliers, "through": through, "may_refuse": may_refuse, "may_pass_over": fewer}
             self.found.pending.append({**about, "available": come, **how})
+
+    def _made_since(self, server: str, origin: str, first: int) -> bool:
+        """True of a server's own changes that are younger than its file: it made them since, or it was restored."""
+        return any((one.server, one.origin) == (server, origin) for one in self.replicas) and first > self.now[server]
 
     def _may_refuse(self, server: str) -> str | None:
         """Why nobody can tell whether the server takes what it is sent."""
@@ -503,7 +509,12 @@ class _Compared:
     ) -> None:
         """Of what only this server has seen, that which no other one will have seen once nothing moves any more."""
         spread = self.outcomes.spreading(replica.server)
+        # What a server made behind its file it has, whoever else shows it: it was read before, and sends it itself.
+        made = {one.origin: self.now[one.server] for one in self.replicas if one.origin and one is not replica}
+        never = np.iinfo(np.int64).max
         ends = np.array([spread.get(origin, -1) for origin in held.origins] or [-1], np.int64)
+        upto = np.array([made.get(origin, never) for origin in held.origins] or [never], np.int64)
+        some = some[some.time <= upto[some.origin]]
         some = some[some.time > ends[some.origin]]
         self.found.totals["stranded"] += len(some)
         some = some[: max(0, self.limit - len(self.found.stranded))]
