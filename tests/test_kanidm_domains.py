@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,30 @@ def test_a_domain_of_which_another_server_wrote_is_not_taken_for_a_new_one(
         links=mesh("ac"),
     )
     assert len(plan(case).steps) == steps
+
+
+def test_a_way_that_a_person_has_to_ask_for_says_how(tmp_path: Path) -> None:
+    case = case_with(
+        tmp_path,
+        backup("a", 300, RUV, BASE),
+        backup("c", 300, [(100, "c")], STRANGE, OTHER_DOMAIN),
+        links=mesh("ac"),
+    )
+    ways = {one.way: one.refused for one in plan(case).courses if one.unasked}
+    assert ways and all(f"--way {way}" in refused for way, refused in ways.items())
+    for way in ways:
+        assert plan(case, ways=[way]).steps
+
+
+def test_two_that_use_one_origin_beside_another_domain_are_named_by_the_plan(tmp_path: Path) -> None:
+    shared = backup("c", 300, [(100, "c")], STRANGE, OTHER_DOMAIN)
+    shared["db_s_uuid"] = backup("b", 0, [])["db_s_uuid"]
+    folder = collected(tmp_path / "in", backup("a", 300, RUV, BASE), backup("b", 300, RUV, BASE))
+    (folder / "C.json").write_text(json.dumps(shared))
+    for name, text in mesh("abc").items():
+        (folder / name).write_bytes(text)
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    found = [code for code, _ in codes(diagnose(case))]
+    assert {"DUPLICATE_ORIGIN", "UNRELATED_DATA"} <= {*found}
+    assert all(code in left_of(plan(case)) for code in ("DUPLICATE_ORIGIN", "UNRELATED_DATA"))
