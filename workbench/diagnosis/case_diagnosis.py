@@ -122,7 +122,9 @@ def _detected(
     note_passed_over(context)
     note_resting(context, pairs)
     found = shown.system.replication().grounded(detected(context), judged)
-    said = with_steps_before_filling(context, in_precedence(found, context.topology.links))
+    said = with_steps_before_filling(
+        context, in_precedence(found, context.topology.links, bool(context.topology.pulling))
+    )
     said = with_shown_references(said)
     drop_void_causes(judged.missing, said)
     name_what_tells(pairs, said)

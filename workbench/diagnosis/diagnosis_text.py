@@ -98,7 +98,13 @@ def summed(found: Row) -> dict[str, Any]:
             left = {"count": row["count"] - unapplied[number] - lost, "gone": max(in_no_log(row) - lost, 0)}
             how = how_it_arrives(row)
             own = row.get("may_refuse") == OWN_SINCE and row["origin"] == made_by.get(row["server"])
-            how = "own" if own and how == "waiting" else "lost" if row.get("lost_by") and how == "stuck" else how
+            how = (
+                "own"
+                if own and how in ("waiting", "stuck")
+                else "lost"
+                if row.get("lost_by") and how == "stuck"
+                else how
+            )
             notes = ("passed", "passed_over"), ("behind_gap", "behind_gap"), ("held", "held")
             noted = {"refused": len(row.get("refused") or ())} | {name: row.get(key) or 0 for name, key in notes}
             for name, count in noted.items():

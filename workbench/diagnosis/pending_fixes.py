@@ -18,6 +18,7 @@ from workbench.diagnosis.restart_order import read_first
 from workbench.diagnosis.stuck_servers import to_be_filled
 from workbench.diagnosis.without_record import without_record
 from workbench.model import counted, listed, step
+from workbench.replication.entry.diagnosis.state_comparison import OWN_SINCE
 from workbench.replication.entry.rules.entries import OTHER_VERSION, TURNED_DOWN
 from workbench.replication.tier.diagnosis.waiting import waiting_step
 from workbench.rules.link_failures import CLOCK_REFUSED
@@ -34,6 +35,9 @@ _NAMED = 3
 
 def no_way_now(context: DetectorContext, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
+    if maker := _read_before(context, row):
+        it, is_ = ("it", "it is") if row["count"] == 1 else ("them", "they are")
+        return f"{is_} younger than the file of {maker}, which made {it} since then, or was restored since then"
     if former := stranded_on(context, row):
         it = "it" if row["count"] == 1 else "them"
         return f"only {former} has {it}, as an origin that it is no more, and no session sends {it}"
@@ -63,6 +67,16 @@ def no_way_now(context: DetectorContext, row: Row, failing: Sequence[str]) -> st
     return f"no session delivers {it}, because the {links} not run"
 
 
+def _read_before(context: DetectorContext, row: Row) -> str | None:
+    """The server that makes the changes of an origin, if its file is older than those that are waited for; no log tells more."""
+    about = (row["suffix"], row["origin"])
+    makers = {one.server for one in context.topology.replicas if (one.suffix, one.origin) == about}
+    waits = (one for one in context.verdicts.pending if (one["suffix"], one["origin"]) == about)
+    return next(
+        (one["server"] for one in waits if one["server"] in makers and one.get("may_refuse") == OWN_SINCE), None
+    )
+
+
 def _of_other_version(context: DetectorContext, row: Row) -> list[str]:
     """Who would send what waits, were both servers of one version."""
     linked = any(pair["link"] for pair in context.pairs)
@@ -81,6 +95,9 @@ def mend_first(context: DetectorContext, row: Row, failing: Sequence[str]) -> tu
 
     A session passes over those that no log has, and they are missing for good then: these come first, and no way is made anew.
     """
+    if maker := _read_before(context, row):
+        why = f"unless it was restored since, {maker} has what it made behind its file, and sends it"
+        return (step(f"collect {maker} once more, and diagnose both snapshots", why),)
     if former := stranded_on(context, row):
         return (not_by_links(former),)
     tiers = context.verdicts.tiers
@@ -118,6 +135,12 @@ def mend_first(context: DetectorContext, row: Row, failing: Sequence[str]) -> tu
     if row["available"] and (failing or stuck or _bringing(context, row)):
         return saved, _way(context, row, failing, "what a log has of them arrives")
     return (saved,)
+
+
+def _may_have(context: DetectorContext, supplier: str, row: Row) -> bool:
+    """True unless the vector of a server, which keeps no log, names nothing of the origin: it has none of what waits then."""
+    replica = context.replica(supplier, row["suffix"])
+    return replica is None or not context.topology.pulling or row["origin"] in replica.seen()
 
 
 def _bringing(context: DetectorContext, row: Row) -> list[Row]:
@@ -251,7 +274,8 @@ def _way(context: DetectorContext, row: Row, failing: Sequence[str], arrives: st
             f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
     related = any(one["consumer"] in above(server, suffix) and has_some(one, row["origin"]) for one in pairs)
-    if not related and any(one["unrelated"] and one["consumer"] == server and one["link"] for one in pairs):
+    unrelated = (one for one in pairs if one["unrelated"] and one["consumer"] == server and one["link"])
+    if not related and any(_may_have(context, one["supplier"], row) for one in unrelated):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     unread = context.not_collected(suffix)
     with_data = [name for name in unread if (name, suffix) not in context.without_data]

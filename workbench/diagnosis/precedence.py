@@ -47,6 +47,9 @@ _BY_POSITION = (
 """Concluded from comparing the positions of two servers."""
 
 
+_AMONG_ALIKE = ("OWN_CHANGES_HIDDEN", "MISSED_CHANGE", "STRANDED_CHANGE", "PENDING_CHANGES")
+"""Of these, what is said of servers that are compared with each other."""
+
 _STANDS_STILL = "VECTOR_STANDS_STILL"
 
 
@@ -121,18 +124,20 @@ _CLOCKS_DIFFER = 60
 _PLACE = {one.root: place for place, one in enumerate(PRECEDENCE)}
 
 
-def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> list[Finding]:
+def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = (), within: bool = False) -> list[Finding]:
     """The findings, roots with what they overrule, and the overruled ones as such: their severity falls to info.
 
     `links` tell at which servers links end of which a finding says that they fail.
+    within  True where what servers lack was judged among those of the same data alone: other data beside them change nothing
     """
+    rules = [_of_others_only(rule) if within else rule for rule in PRECEDENCE]
     ends = {
         (link.supplier, link.suffix, link.name): link.consumer or (link.failure.means if link.failure else None)
         for link in links
     }
     found = list(findings)
     slow = {one.server: _seconds_behind(one) for one in found if one.code == "CLOCK_BEHIND" and not one.assumes}
-    roots = [(rule, one) for rule in PRECEDENCE for one in found if one.code == rule.root and one.root]
+    roots = [(rule, one) for rule in rules for one in found if one.code == rule.root and one.root]
     roots = [
         (rule, one) for rule, one in roots if not any(_void(by, root, one) for by, root in roots if root is not one)
     ]
@@ -214,7 +219,7 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             why = "its clock was ahead, which pulls the positions of all others along, and was set right since"
             one = replace(one, fix=(step(f"do what {cause.code} says of {cause.server}", why),))
         elif one.root and one.code in _PLACE:
-            one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
+            one = replace(one, overrules=rules[_PLACE[one.code]].overrules)
         said.append(one)
     return said
 
@@ -345,6 +350,13 @@ def _of_root(code: str) -> dict[str, str | None]:
         f"decide what {code} asks first: `workbench plan` says what each choice throws away",
         f"{code} may explain the difference, and which side is right only a person can tell",
     )
+
+
+def _of_others_only(rule: Precedence) -> Precedence:
+    """The rule without what was judged among servers of the same data."""
+    if rule.root != "UNRELATED_DATA":
+        return rule
+    return replace(rule, overrules=tuple(code for code in rule.overrules if code not in _AMONG_ALIKE))
 
 
 def _void(rule: Precedence, root: Finding, one: Finding) -> bool:

@@ -24,8 +24,10 @@ from workbench.model import counted
 from workbench.repair.cut_off_suppliers import without_unsent
 from workbench.repair.fresh_positions import FreshPositions
 from workbench.repair.plan_types import ROLLED_BACK, Plan, Step, Vectors
+from workbench.replication.entry.diagnosis.domains_told import with_domain
 from workbench.replication.entry.diagnosis.pull_outcomes import links_between, lots_of
-from workbench.replication.entry.diagnosis.state_comparison import changes_shown, now_at, states_of
+from workbench.replication.entry.diagnosis.shown_changes import changes_shown
+from workbench.replication.entry.diagnosis.state_comparison import now_at, states_of
 from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.replication.stream.plan_model import model_of_streams
 from workbench.replication.tier.plan_model import model_of_tiers
@@ -440,17 +442,19 @@ class _FromEntries(_Filling):
     """Of a system that keeps no log: a lot is a last change of an attribute, or a stretch of them, or a deletion.
 
     within   server -> its generation, where servers of several are there: no server lacks what belongs to another one
+    blind    the servers whose entries were not collected
     """
 
     within: Mapping[str, str | None] = {}
+    blind: frozenset[str] | set[str] = frozenset()
 
     def model(self) -> PullModel:
         """Lots first, then the servers; where no link is known, everybody may pull from everybody, as the pairs do."""
         shown, case = self.context.topology, self.context.case
         assert shown.pulling is not None
-        told = {one.generation for one in self.replicas if one.generation}
-        if len(told) == 1:  # who does not say of which domain it is, is not of another one by that
-            self.replicas = [replace(one, generation=min(told)) for one in self.replicas]
+        self.replicas = with_domain(self.replicas)  # no step may rest on the others
+        self.names = {one.server for one in self.replicas}
+        self.blind = {one.server for one in self.replicas if states_of(case, shown, one) is None}
         generations = {replica.server: replica.generation for replica in self.replicas}
         self.within = generations if len({*generations.values()}) > 1 else {}
         fates = self.context.verdicts.fates.get(self.suffix, ())
@@ -473,7 +477,11 @@ class _FromEntries(_Filling):
             now={one.server: now_at(case, shown, one) for one in self.replicas},
             time_of=lambda position: self.system.halves(position)[0],
             order_key=lambda origin, time: self.system.order_key(origin, time, 0),
-            doubted=frozenset(MissingAt(name, number) for number, fate in enumerate(fates) for name in fate.doubted),
+            doubted=frozenset(
+                MissingAt(name, number)
+                for number, fate in enumerate(fates)
+                for name in fate.doubted | self._not_shown(fate)
+            ),
             needless={MissingAt(name, number) for number, fate in enumerate(fates) for name in fate.needless},
             shows={name: {n for n, names in enumerate(shown_by) if name in names} for name in self.names},
             more=bool(self.context.not_collected(self.suffix)),
@@ -493,9 +501,14 @@ class _FromEntries(_Filling):
             self.lots.append(replace(lot, entry=target or None, within=within))
             mine = [one for one in self.replicas if not self.within or one.generation == within]
             tops = {one.server: self._top(one, fate.origin) for one in mine}
-            self.holders.append({name for name, top in tops.items() if fate.has(name, top)})
-            shown_by.append({name for name, top in tops.items() if fate.shows(name, top)})
+            blind = self._not_shown(fate)
+            self.holders.append({name for name, top in tops.items() if fate.has(name, top)} - blind)
+            shown_by.append({name for name, top in tops.items() if fate.shows(name, top)} - blind)
         return shown_by
+
+    def _not_shown(self, fate: Fate) -> frozenset[str]:
+        """The servers whose entries were not collected, of changes that others missed: what ranges cover proves nothing there."""
+        return frozenset(self.blind - fate.compared if fate.missed else ())
 
     def _alike(self, fates: Sequence[Fate]) -> None:
         """Lots of what all servers of a generation show: whoever is filled with the data of another one throws that away."""

@@ -378,8 +378,17 @@ class Repairs:
                 if draft.refused or (draft.way in ways and (named or draft.by_way)):
                     draft = replace(draft, unasked="")
                 elif draft.unasked:
-                    draft = replace(draft, refused=draft.unasked)
+                    asked = _how_asked(need, draft)
+                    draft = replace(draft, refused=asked, unasked=asked)
                 yield draft
+
+
+def _how_asked(need: Need, draft: ProposedRepair) -> str:
+    """Why a person has to ask for a way, and how that is done."""
+    if "--way" in draft.unasked:
+        return draft.unasked
+    about = "" if draft.by_way else f"--for {need.server or need.origin or need.code} "
+    return f"{draft.unasked}; if it is to be done all the same, plan with {about}--way {draft.way}"
 
 
 class Repair(Protocol):

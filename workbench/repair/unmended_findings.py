@@ -32,6 +32,7 @@ from workbench.repair.plan_types import (
     Step,
 )
 from workbench.repair.unlike_entries import ENTRIES_DIFFER
+from workbench.replication.entry.diagnosis.domains_told import of_untold_domain
 from workbench.rules.link_failures import REFUSED
 from workbench.rules.repair_model import Model
 from workbench.topology.topology import Topology
@@ -94,7 +95,7 @@ def not_mended(
     """
     lines: dict[tuple[str, str], list[str]] = {}
     for one in findings:
-        if one.severity not in SEVERE or one.overruled_by or _told(one, taken) or _mended(one, shown, taken):
+        if one.severity not in SEVERE or one.overruled_by or _told(one, shown, taken) or _mended(one, shown, taken):
             continue
         if one.code == CONFLICT_ENTRIES and _marks_gone(one, taken, without_marks):
             continue
@@ -141,6 +142,17 @@ def _first_repair(one: Finding) -> str:
 
 def alone_said(shown: Topology, suffix: str | None) -> list[str]:
     """That one server alone tells what it has seen, so that a plan without steps is no good news; empty: several do."""
+    untold = (
+        of_untold_domain([one for one in shown.replicas if one.suffix == suffix and one.claims])
+        if shown.pulling
+        else []
+    )
+    if untold:
+        names = listed(sorted(one.server for one in untold))
+        return [
+            f"no file tells the domain of {names}, and those of others tell several: no step is planned for {names}, or rests "
+            "on its data; collect again with the domain (`db_d_uuid` of a backup), and plan anew"
+        ]
     telling = sorted({one.server for one in shown.replicas if one.suffix == suffix and one.tells})
     if len(telling) != 1:
         return []
@@ -196,6 +208,11 @@ def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
         return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
     if keeping := _keeping(one, taken):
         return f"{listed(keeping)} keep{'s' * (len(keeping) == 1)} it when all steps are done, until the next initialisation"
+    if gone := _gone_with_data(one, shown, taken):
+        return (
+            f"{counted(len(gone))} that it names {'goes' if len(gone) == 1 else 'go'} with the data of a server that is filled, "
+            "and no other one has that; the backup made before has it: write again what is right of it"
+        )
     if _throws_away(one, taken):
         return f"{one.server} is filled, which throws away what it alone shows in these entries: first save what of it is right"
     if cut := _stays_cut_off(one, shown, taken):
@@ -264,11 +281,12 @@ def _spread(one: Finding, taken: Taken) -> bool:
     return inside and spread
 
 
-def _told(one: Finding, taken: Taken) -> bool:
+def _told(one: Finding, shown: Topology, taken: Taken) -> bool:
     """True if the plan has a sentence of its own about it."""
     if one.code == CLEANED_ORIGIN_BACK:
         return (one.suffix, one.origin) in taken.dropped
-    if one.code == LINK_FAILING or (one.code in DECIDED_BY_A_PERSON and one.root):
+    # Where servers keep no log nobody is asked to choose (`choices`): a way is tried, or nothing is said of it yet.
+    if one.code == LINK_FAILING or (one.code in DECIDED_BY_A_PERSON and one.root and not shown.pulling):
         return True
     return any(_same(need, one) for need in taken.told)
 
@@ -322,8 +340,18 @@ def _cleans(step: Step, origin: Any, one: Finding) -> bool:
     return here or (step.repair == "clean" and one.server not in step.details.get("behind", ()))
 
 
+def _gone_with_data(one: Finding, shown: Topology, taken: Taken) -> list[str]:
+    """What a server misses and nobody has any more when all is done: its holders were filled, and it was not brought before."""
+    model = taken.models.get(one.suffix)
+    if model is None or not shown.pulling or not taken.steps or one.code not in (MISSED, HIDDEN):
+        return []
+    gone = {model.lots[number].last for number in model.gone()}
+    items = (item for item in one.items if (one.server, item) not in taken.restored)
+    return [item for item in items if shown.system.typed(item) in gone]
+
+
 def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
-    if _keeping(one, taken) or _throws_away(one, taken):
+    if _keeping(one, taken) or _throws_away(one, taken) or _gone_with_data(one, shown, taken):
         return False
     if taken.steps and (model := taken.models.get(one.suffix)) is not None and taken.settled(one, model):
         return True

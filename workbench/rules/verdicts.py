@@ -148,6 +148,7 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "not_read": "the file with its entries could not be read whole: the entry may be in what is lacking",
     "duplicate_origin": "two servers make changes as this origin: one position may stand for two changes",
     "no_entries": "what the server's entries are was not collected",
+    "domain_untold": "its file does not tell its domain, and those of others tell several: it cannot be compared",
 }
 """What each of them says, by its name. The last ones are no rules of logs: they are of servers that show states of entries and
 keep no log, and of an origin that two servers use."""

@@ -26,7 +26,7 @@ from workbench.replication.entry.rules.entries import TURNED_DOWN, Ranges
 from workbench.rules.assumptions import CLOCKS_AGREE, FILES_OF_ONE_TIME
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
-from workbench.systems.kanidm.other_suppliers import instead_of_refresh, other_suppliers
+from workbench.systems.kanidm.other_suppliers import brought_together, instead_of_refresh, other_suppliers
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
 
@@ -246,14 +246,17 @@ def diverged(context: DetectorContext) -> Iterator[Finding]:
     """Servers of which each is behind the other one."""
     for server, others, suffix, rows in _apart(context, CRITICAL):
         names = ", ".join(others)
+        ways = brought_together(context, rows, (server, *others), suffix)
+        through = len(ways) == 1 + len(others)
         yield Finding(
             "DIVERGED",
-            "error",
-            f"{server} is behind what {names} still {_verb(others)}, and the other way round: nothing goes between them",
+            "warning" if through else "error",
+            f"{server} is behind what {names} still {_verb(others)}, and the other way round: nothing goes between them"
+            f"{'; others still supply both' if through else ''}",
             server=server,
             suffix=suffix,
             evidence=first_few(proof for row in rows for proof in _proof(row)),
-            fix=(_choose(server, others),),
+            fix=tuple(ways) if through else (_choose(server, others),),
             assumes=_of_one_time(context, server, suffix, rows),
         )
 

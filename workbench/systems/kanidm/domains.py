@@ -42,9 +42,14 @@ def moved(model: Model, source: str) -> list[Filling]:
 def only_new(view: View, filled: Collection[str]) -> bool:
     """True if the files show that the domain of these servers has no entry that people made, and that another domain has some.
 
-    A tombstone counts: somebody made that entry, and deleted it.
+    A tombstone counts: somebody made that entry, and deleted it. So does an origin of no collected server in their ranges:
+    another server of that domain wrote, and what it holds nobody knows.
     """
-    others = view.model.servers.keys() - {*filled}
+    servers = view.model.servers
+    made_here = {servers[name].origin for name in filled}
+    if any({*servers[name].vector} - made_here for name in filled):
+        return False
+    others = servers.keys() - {*filled}
     return all(_made_by_people(view, name) is False for name in filled) and any(
         _made_by_people(view, name) for name in others
     )

@@ -73,6 +73,30 @@ def instead_of_refresh(
     return None
 
 
+def brought_together(
+    context: DetectorContext, rows: Sequence[Row], servers: Sequence[str], suffix: str | None
+) -> list[Mapping[str, Any]]:
+    """For each of these servers that are behind each other, the session that ends it, if one that it pulls from can supply it.
+
+    rows  the pairs of them
+    """
+    steps = []
+    for server in servers:
+        ahead = {
+            row["supplier"]: {of: first for of, (first, _) in row["lag"].items()}
+            for row in rows
+            if row["consumer"] == server
+        }
+        for row in rows:
+            if row["supplier"] == server:
+                firsts = {of: first for of, (_, first) in row["advance"].items()}
+                ahead[row["consumer"]] = {**ahead.get(row["consumer"], {}), **firsts}
+        still = other_suppliers(context, server, suffix, ahead)
+        if still.linked and (way := instead_of_refresh(context, server, suffix, sorted(ahead), still)):
+            steps.append(way)
+    return steps
+
+
 def _before(context: DetectorContext, server: str, suffix: str | None, suppliers: Sequence[str]) -> str:
     """Until when these can supply a server, if they forget soon what it needs."""
     late = [

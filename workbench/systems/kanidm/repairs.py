@@ -27,6 +27,7 @@ from workbench.systems.kanidm.domains import (
     of_another_domain,
     only_new,
 )
+from workbench.systems.kanidm.filling_order import after_what_others_miss
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 
 if TYPE_CHECKING:
@@ -586,6 +587,7 @@ REPAIRS = Repairs(
     "refused.",
     stuck=_STUCK,
     also=_also,
+    late=after_what_others_miss,
     mends={"link": (REFRESH, BEHIND), "refresh": _REFRESHED, "automatic-refresh": _REFRESHED},
     preamble=_PREAMBLE,
     weighed=_with_assumptions,

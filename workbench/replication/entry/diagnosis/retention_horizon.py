@@ -27,7 +27,8 @@ from workbench.engine.selective_read import rows_of
 from workbench.engine.states import DELETED
 from workbench.intake.inputs import Input
 from workbench.model import ITEMS_SHOWN
-from workbench.replication.entry.diagnosis.state_comparison import now_at, peer_of, ranges_of, sent_times, states_of
+from workbench.replication.entry.diagnosis.shown_changes import sent_times
+from workbench.replication.entry.diagnosis.state_comparison import now_at, peer_of, ranges_of, states_of
 from workbench.replication.entry.rules.entries import Answer, Peer, Ranges
 from workbench.tables import Numbers
 from workbench.topology.topology import Replica, Topology, not_collected

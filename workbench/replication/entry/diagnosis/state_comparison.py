@@ -11,15 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.case.case import Case
 from workbench.diagnosis.causes import STATES_UNTOLD
 from workbench.diagnosis.entry_names import names_of
 from workbench.diagnosis.pending_changes import who_would_send
 from workbench.diagnosis.verdict_rows import Verdicts
-from workbench.engine.selective_read import rows_where
 from workbench.engine.spark_entry_missing import Claimant, Sums, add_to, summed
 from workbench.engine.state_fates import Fates, Lacking
 from workbench.engine.states import (
@@ -36,8 +33,11 @@ from workbench.engine.states import (
 from workbench.intake.inputs import Input
 from workbench.intake.links import listing
 from workbench.model import Problem
+from workbench.replication.entry.diagnosis.domains_told import by_domain, of_untold_domain, told_domains
 from workbench.replication.entry.diagnosis.pull_outcomes import PullOutcomes, of_other_version
+from workbench.replication.entry.diagnosis.shown_changes import counted_between
 from workbench.replication.entry.rules.entries import (
+    DOMAIN_UNTOLD,
     FORGOTTEN,
     MAY_TURN_DOWN,
     NO_ENTRIES,
@@ -84,6 +84,11 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
     peers = {(one.server, one.suffix): peer_of(case, shown, one) for one in claiming}
     alone = _without_partner(case, shown)
     rows = []
+    untold = {
+        id(one)
+        for suffix in {one.suffix for one in claiming}
+        for one in of_untold_domain([each for each in claiming if each.suffix == suffix])
+    }
     for supplier, consumer, link in shown.pairs():
         ends = peers[supplier.server, supplier.suffix], peers[consumer.server, consumer.suffix]
         answers = {name: answer(*ends) for name, answer in pulling.answers.items()}
@@ -101,6 +106,10 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         differ = {name: one for name, one in answers.items() if one.owed != row["owed"]}
         row["others"] = {name: _told(shown, one) for name, one in differ.items()}
         versions = version_of(case, shown, supplier), version_of(case, shown, consumer)
+        if {id(supplier), id(consumer)} & untold:
+            row |= _told(shown, Answer(DOMAIN_UNTOLD, "", reasons=[(DOMAIN_UNTOLD, SAYS[DOMAIN_UNTOLD])])) | {
+                "others": {}
+            }
         if row["delivers"] and None not in versions and versions[0] != versions[1]:
             says = f"they are of versions {versions[0]} and {versions[1]}: the consumer refuses what is sent"
             row["delivers"] = False
@@ -211,52 +220,6 @@ def _count(case: Case, shown: Topology, rows: Sequence[dict[str, Any]]) -> None:
                     }
 
 
-def counted_between(
-    case: Case, one: Input | None, origin: str, after: int, upto: int, listed: int = 0
-) -> tuple[int, int, int]:
-    """How many last changes of attributes, and tombstones, a file shows behind a time up to another; the first and the last.
-
-    listed  the first time that the vector lists of the origin: entries changed before it only are found by nothing, and not sent
-    """
-    found = []
-    for times in sent_times(case, one, origin, after, upto, listed):
-        ends = pc.min_max(times).as_py()
-        found.append((len(times), ends["min"], ends["max"]))
-    if not found:
-        return 0, 0, 0
-    return sum(one[0] for one in found), min(one[1] for one in found), max(one[2] for one in found)
-
-
-def sent_times(
-    case: Case, one: Input | None, origin: str, after: int, upto: int, listed: int = 0
-) -> Iterator[pa.ChunkedArray]:
-    """The times of these changes, by part of the file."""
-    where = (pc.field("origin") == origin) & (pc.field("hi") > after) & (pc.field("hi") <= upto)
-    where &= pc.field("kind") != "created"
-    for part in case.parts("states", one) if one else ():
-        times = rows_where([part], ["hi"], where)["hi"]
-        if len(times) and after < listed and pc.min(times).as_py() < listed:
-            rows = rows_where([part], ["entry", "hi"], where)
-            names = rows["entry"].cast(pa.string())
-            fresh = pc.unique(names.filter(pc.greater_equal(rows["hi"], listed)))
-            times = rows["hi"].filter(pc.is_in(names, fresh))
-        if len(times):
-            yield times
-
-
-def changes_shown(case: Case, one: Input) -> dict[str, tuple[int, int, int]]:
-    """Origin -> how many last changes of attributes, and tombstones, a file shows of it; the first and the last time."""
-    found: dict[str, tuple[int, int, int]] = {}
-    for part in case.parts("states", one):
-        rows = rows_where([part], ["origin", "hi"], pc.field("kind") != "created")
-        rows = rows.set_column(0, "origin", rows["origin"].cast(pa.string()))
-        by = rows.group_by("origin").aggregate([("hi", "count"), ("hi", "min"), ("hi", "max")])
-        for row in by.to_pylist():
-            count, first, last = found.get(row["origin"], (0, row["hi_min"], row["hi_max"]))
-            found[row["origin"]] = count + row["hi_count"], min(first, row["hi_min"]), max(last, row["hi_max"])
-    return found
-
-
 def peer_of(case: Case, shown: Topology, replica: Replica) -> Peer:
     """A server as one side of a pull."""
     ranges, now = ranges_of(shown, replica), now_at(case, shown, replica)
@@ -297,8 +260,12 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
     assert pulling is not None
     time, origin = system.halves(position)[0], system.origin_of(position)
     found = []
-    for suffix, generation in dict.fromkeys((one.suffix, one.generation) for one in shown.replicas):
-        mine = [one for one in shown.replicas if (one.suffix, one.generation) == (suffix, generation) and one.claims]
+    of_suffix = [
+        [one for one in shown.replicas if one.suffix == suffix and one.claims]
+        for suffix in dict.fromkeys(one.suffix for one in shown.replicas)
+    ]
+    for mine in (group for claiming in of_suffix for group in by_domain(claiming)):
+        suffix = mine[0].suffix if mine else None
         servers = [(one, shows) for one in mine if (shows := states_of(case, shown, one))]
         parts = [case.parts("states", shows) for _, shows in servers]
         held = states_of_entries(parts, time, origin)
@@ -330,6 +297,9 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
             else:
                 verdict = PRESENT, "superseded", SAYS["superseded"]
             found.append(Verdict(replica.server, suffix, *verdict))
+    if found:
+        untold = (one for claiming in of_suffix for one in of_untold_domain(claiming))
+        found += [Verdict(one.server, one.suffix, UNKNOWN, DOMAIN_UNTOLD, SAYS[DOMAIN_UNTOLD]) for one in untold]
     return found
 
 
@@ -384,7 +354,9 @@ class _Compared:
         self.case, self.shown, self.suffix, self.limit, self.found = case, shown, suffix, limit, found
         self.check = check
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
-        self.replicas = [one for one in shown.replicas if one.suffix == suffix and one.claims]
+        claiming = [one for one in shown.replicas if one.suffix == suffix and one.claims]
+        self.not_compared = of_untold_domain(claiming)
+        self.replicas = [one for one in claiming if one not in self.not_compared]
         self.pending, self.untold = _Spans(), {why: _Spans() for why in (*WHYS, OF_TWO) if why}
         self.now = {one.server: now_at(case, shown, one) for one in self.replicas}
         # What waits for servers of another version comes once they are upgraded: it is stranded nowhere.
@@ -392,17 +364,17 @@ class _Compared:
 
     def judge(self) -> None:
         """Everything about the suffix."""
-        of: dict[str | None, list[tuple[Replica, Input]]] = {}
-        for replica in self.replicas:
-            shows = states_of(self.case, self.shown, replica)
-            if shows is not None:
-                of.setdefault(replica.generation, []).append((replica, shows))
-            else:
-                for origin, (first, last) in ranges_of(self.shown, replica).items():
-                    self._unknown(replica.server, origin, first, last, None, NO_ENTRIES)
-        for servers in of.values():
+        for group in by_domain(self.replicas):
+            servers: list[tuple[Replica, Input]] = []
+            for replica in group:
+                if shows := states_of(self.case, self.shown, replica):
+                    servers.append((replica, shows))
+                else:
+                    self._all_unknown(replica, NO_ENTRIES)
             if len(servers) > 1:
                 self._compare(servers)
+        for replica in self.not_compared:
+            self._all_unknown(replica, DOMAIN_UNTOLD)
         for why, spans in self.untold.items():
             for (server, origin), (count, first, last) in sorted(spans.items()):
                 self._unknown(server, origin, first, last, count, why)
@@ -418,9 +390,15 @@ class _Compared:
             suppliers = who_would_send(self.pairs, server, origin)
             through = [] if suppliers else outcomes.through(server, origin)
             come, fewer = outcomes.arriving(server, origin) if suppliers or through else (count, {})
-            may_refuse = self._may_refuse(server) if suppliers or through else None
+            may_refuse = (
+                self._may_refuse(server) if suppliers or through or self._made_since(server, origin, first) else None
+            )
             how = {"suppliers": suppliers, "through": through, "may_refuse": may_refuse, "may_pass_over": fewer}
             self.found.pending.append({**about, "available": come, **how})
+
+    def _made_since(self, server: str, origin: str, first: int) -> bool:
+        """True of a server's own changes that are younger than its file: it made them since, or it was restored."""
+        return any((one.server, one.origin) == (server, origin) for one in self.replicas) and first > self.now[server]
 
     def _may_refuse(self, server: str) -> str | None:
         """Why nobody can tell whether the server takes what it is sent."""
@@ -428,6 +406,11 @@ class _Compared:
             return OF_TWO
         mine = (row for row in self.pairs if row["consumer"] == server)
         return OWN_SINCE if any(rule["rule"] == MAY_TURN_DOWN for row in mine for rule in row["reasons"]) else None
+
+    def _all_unknown(self, replica: Replica, why: str) -> None:
+        """Nothing is known of what a server claims."""
+        for origin, (first, last) in ranges_of(self.shown, replica).items():
+            self._unknown(replica.server, origin, first, last, None, why)
 
     def _unknown(self, server: str, origin: str, first: int, last: int, count: int | None, why: str) -> None:
         row = {"server": server, "suffix": self.suffix, "origin": origin}
@@ -445,7 +428,7 @@ class _Compared:
         forgotten = [now_at(self.case, self.shown, replica) - remember for replica, _ in servers]
         if self.check:
             self.check.begin(servers, seen, forgotten)
-        several = len({one.generation for one in self.replicas}) > 1
+        several = len(told_domains(self.replicas)) > 1
         fates = Fates([one.server for one, _ in servers], seen, self.limit, several)
         states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
         for buckets in held_together(differing(digests), LOOKED_AT):
@@ -496,7 +479,7 @@ class _Compared:
         names = {one.server for one in self.replicas}
         mine = (one for one in self.shown.links if (one.supplier, one.suffix) == (server, self.suffix))
         away = any(one.consumer not in names and one.enabled is not False for one in mine)
-        return away or (bool(self.shown.links) and not names <= telling)
+        return away or bool(self.not_compared) or (bool(self.shown.links) and not names <= telling)
 
     def _missing(
         self, servers: Sequence[tuple[Replica, Input]], held: EntryStates, replica: Replica, lacked: Lacked
@@ -520,7 +503,12 @@ class _Compared:
     ) -> None:
         """Of what only this server has seen, that which no other one will have seen once nothing moves any more."""
         spread = self.outcomes.spreading(replica.server)
+        # What a server made behind its file it has, whoever else shows it: it was read before, and sends it itself.
+        made = {one.origin: self.now[one.server] for one in self.replicas if one.origin and one is not replica}
+        never = np.iinfo(np.int64).max
         ends = np.array([spread.get(origin, -1) for origin in held.origins] or [-1], np.int64)
+        upto = np.array([made.get(origin, never) for origin in held.origins] or [never], np.int64)
+        some = some[some.time <= upto[some.origin]]
         some = some[some.time > ends[some.origin]]
         self.found.totals["stranded"] += len(some)
         some = some[: max(0, self.limit - len(self.found.stranded))]

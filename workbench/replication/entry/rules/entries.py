@@ -414,4 +414,5 @@ OTHER_VERSION = "version"
 """The reason why nothing goes between two servers until both are of one version: all of it comes then."""
 
 FORGOTTEN, MADE_TWICE, NOT_READ, NO_ENTRIES = "forgotten", "made_twice", "not_read", "no_entries"
+DOMAIN_UNTOLD = "domain_untold"
 """Why nobody can tell whether a server has a change."""
