@@ -148,9 +148,8 @@ def model_of_streams(streams: Streams) -> StreamModel:
                 continue
             if sources[origin] == name or passed.get((name, origin), -1) >= place:
                 server.holds.add(number)
-            elif _all_listed(
-                streams, name, origin
-            ):  # what it surely lacks is listed, and this is not: it is not applied there
+            elif _all_listed(streams, name, origin) or (name, origin) not in passed:
+                # What it surely lacks is listed, and this is not; or nothing tells what it has of the origin: nothing is applied.
                 server.holds.add(number)
                 maybe.add((name, number))
     for told in streams.applied:

@@ -20,6 +20,7 @@ from workbench.replication.stream.diagnosis.appliers import APPLIER
 from workbench.replication.stream.diagnosis.contents import left_out
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.not_given import NotGiven, not_given
+from workbench.replication.stream.diagnosis.sources import perhaps_lacking
 from workbench.replication.stream.plan_model import ONLY_ON
 from workbench.replication.stream.plan_records import (
     Record,
@@ -468,15 +469,20 @@ def _names_first(origins: Sequence[str]) -> str:
 
 
 def _lacking_in_queue(view: View, server: str) -> str:
-    """Why an applier must not go on: it would apply a part, or pass over what its queue lacks; empty: it may."""
+    """Why an applier must not go on: it would apply a part or what its master did not commit, or pass over what will not come."""
     streams = view.context.verdicts.streams
     assert streams is not None
     if _is_filled(view.model, server):
         return ""
     mine = [one for one in streams.behind if one.applied.server == server]
-    holes = {"TXN_INCOMPLETE": any(one.parts for one in mine), GAP: any(one.gaps for one in mine)}
+    holes = {"TXN_INCOMPLETE": any(one.parts for one in mine), GAP: any(one.gaps or one.purged for one in mine)}
     codes = ", ".join(code for code, there in holes.items() if there)
-    return f"the queue of {server} lacks what it would come to ({codes})" if codes else ""
+    other = " holds what its master did not commit (TXN_CONFLICT)" if any(one.unlike for one in mine) else ""
+    return (
+        f"the queue of {server}{f' lacks what it would come to ({codes})' if codes else other}"
+        if codes or other
+        else ""
+    )
 
 
 def _is_filled(model: Model, server: str) -> bool:
@@ -550,6 +556,7 @@ class Provision:
                 "it is done by hand",
                 early
                 or kept
+                or perhaps_lacking(view.context, view.suffix, source, need.server)
                 or (
                     _names_first(guessed) if guessed and any((need.server, lot) in model.unlike for lot in lots) else ""
                 ),

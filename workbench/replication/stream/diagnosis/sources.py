@@ -10,14 +10,19 @@ A server id is 1 on every server that was not told otherwise, so it names no ser
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from workbench.engine.streams import StreamLog
-from workbench.model import Finding
+from workbench.model import Finding, counted, listed
 from workbench.replication.stream.rules.segments import EVENT
 from workbench.rules.assumptions import SOURCE_BY_START, SOURCE_NAMED, SOURCE_OPEN
 from workbench.topology.topology import Replica
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import DetectorContext
 
 PERSON, EVENTS, APPLIERS, ONLY_LOG = "person", "events", "appliers", "only_log"
 """How the source of an origin is known: a person named it; its log alone holds the starts and stops of that server; all other
@@ -94,3 +99,15 @@ def _all_begin_with_its_start(logs: Mapping[str, StreamLog], names: Collection[s
         return False
     firsts = [logs[name].sums[origin].first for name in names]
     return all(one is not None and one[1] == first[1] for one in firsts)
+
+
+def perhaps_lacking(context: DetectorContext, suffix: str | None, source: str, server: str) -> str:
+    """Why no data are copied from a server of which nothing tells whether it has what the other one has; empty: that is known."""
+    copied_over, counts = context.replica(server, suffix), Counter[str]()
+    for row in context.verdicts.unknown if copied_over is not None else ():
+        if (row["server"], row["suffix"]) == (source, suffix) and copied_over.top(row["origin"]):
+            counts[row["origin"]] += row["count"] or 1
+    if not counts:
+        return ""
+    what = listed([f"{counted(count, 'transaction')} of server {origin}" for origin, count in sorted(counts.items())])
+    return f"nothing tells whether {source} has what {server} has of {what}: its log shows nothing of that: collect more of it"
