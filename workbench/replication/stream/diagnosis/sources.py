@@ -104,8 +104,8 @@ def _all_begin_with_its_start(logs: Mapping[str, StreamLog], names: Collection[s
 def perhaps_lacking(context: DetectorContext, suffix: str | None, source: str, server: str) -> str:
     """Why no data are copied from a server of which nothing tells whether it has what the other one has; empty: that is known."""
     copied_over, counts = context.replica(server, suffix), Counter[str]()
-    for row in context.verdicts.unknown if copied_over is not None else ():
-        if (row["server"], row["suffix"]) == (source, suffix) and copied_over.top(row["origin"]):
+    for row in context.verdicts.unknown:
+        if (row["server"], row["suffix"]) == (source, suffix) and copied_over and copied_over.top(row["origin"]):
             counts[row["origin"]] += row["count"] or 1
     if not counts:
         return ""
