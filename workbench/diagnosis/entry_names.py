@@ -16,9 +16,9 @@ def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict
     """What these entries are called, as the first of the files says that names them."""
     found: dict[str, str] = {}
     wanted = set(entries)
-    for one in files:
+    for file in files:
         if lacking := sorted(wanted - found.keys()):
             where = pc.field("entry").isin(pa.array(lacking, pa.string())) & pc.field("target").is_valid()
-            for row in rows_where(case.parts("entries", one), ["entry", "target"], where).to_pylist():
+            for row in rows_where(case.parts("entries", file), ["entry", "target"], where).to_pylist():
                 found.setdefault(row["entry"], row["target"])
     return found

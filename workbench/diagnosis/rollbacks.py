@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 def rolled_back(context: DetectorContext) -> Iterator[Finding]:
     """Others hold own changes of a server, made before it was read, that it does not know: it runs on an older state."""
     newest = context.newest()
-    for one in context.topology.replicas:
-        if one.origin is None or not (one.claims or one.log):
+    for replica in context.topology.replicas:
+        if replica.origin is None or not (replica.claims or replica.log):
             continue
         # What it claimed when it was read once more counts: it wrote on while the others were read.
-        own = max(_last(one, one.origin), one.later.get(one.origin, ""))
+        own = max(_last(replica, replica.origin), replica.later.get(replica.origin, ""))
         others = {
-            other.server: _last(other, one.origin)
+            other.server: _last(other, replica.origin)
             for other in context.topology.replicas
-            if other.suffix == one.suffix and other is not one
+            if other.suffix == replica.suffix and other is not replica
         }
         ahead = {server: position for server, position in others.items() if position > own}
         if not ahead:
@@ -40,90 +40,94 @@ def rolled_back(context: DetectorContext) -> Iterator[Finding]:
         if context.topology.made_meanwhile(context.topology.system.moment(top)):
             continue
         earlier = context.earlier
-        before = replica_of(earlier, one) if earlier else None
-        had = _last(before, one.origin) if before else ""
+        before = replica_of(earlier, replica) if earlier else None
+        had = _last(before, replica.origin) if before else ""
         # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
-        if not (had > own or _lived_on(context, one, top, newest.get(one.server))) or shares_origin(context, one):
+        if not (had > own or _lived_on(context, replica, top, newest.get(replica.server))) or shares_origin(
+            context, replica
+        ):
             continue
         show = context.topology.system.show
         lacked = {
             row["position"]
             for row in context.verdicts.missing
-            if (row["server"], row["suffix"], row["origin"]) == (one.server, one.suffix, one.origin)
+            if (row["server"], row["suffix"], row["origin"]) == (replica.server, replica.suffix, replica.origin)
         }
-        if {show(top), *lacked} <= makers_of(context, one.server, one.suffix, {show(top), *lacked}).keys():
+        if {show(top), *lacked} <= makers_of(context, replica.server, replica.suffix, {show(top), *lacked}).keys():
             continue
-        replaced = "" if context.topology.pulling else replaced_after(context, one.server, one.suffix, [top])
+        replaced = "" if context.topology.pulling else replaced_after(context, replica.server, replica.suffix, [top])
         why = f"{replaced}, and these data lack them" if replaced else "it was restored from an older state"
         shown = "which was restored from an older state"
         if not own and not replaced and not context.topology.pulling:
-            if show(top) in (kept_by_entries(context, one.suffix, one.origin, one.server, [show(top)]) or ()):
+            if show(top) in (
+                kept_by_entries(context, replica.suffix, replica.origin, replica.server, [show(top)]) or ()
+            ):
                 continue  # its vector was made anew, and its data are those of before
             why = "its vector was made anew, as where a server is made a supplier again, or it was restored from an older state"
             shown = "or its vector was made anew"
         yield Finding(
             "ROLLED_BACK",
             "error",
-            f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
-            f"{why}{_refuses(context, one)}",
-            server=one.server,
-            origin=one.origin,
-            suffix=one.suffix,
+            f"{replica.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
+            f"{why}{_refuses(context, replica)}",
+            server=replica.server,
+            origin=replica.origin,
+            suffix=replica.suffix,
             items=(show(top),),
             evidence=first_few(
-                {"server": server, "knows": show(position) if position else None, "of_origin": one.origin}
-                for server, position in sorted({**others, one.server: own}.items())
+                {"server": server, "knows": show(position) if position else None, "of_origin": replica.origin}
+                for server, position in sorted({**others, replica.server: own}.items())
             ),
-            fix=(_given_back(context, one),),
+            fix=(_given_back(context, replica),),
             root=""
             if context.topology.pulling
-            else f"own changes are gone on {one.server}"
+            else f"own changes are gone on {replica.server}"
             + (f": {replaced}, without them" if replaced else f", {shown}"),
         )
 
 
-def _refuses(context: DetectorContext, one: Replica) -> str:
+def _refuses(context: DetectorContext, replica: Replica) -> str:
     """How much entries of others still show of what it lost, in words; empty where they show none."""
-    key = (one.server, one.suffix, one.origin)
+    key = (replica.server, replica.suffix, replica.origin)
     waits = (row for row in context.verdicts.pending if (row["server"], row["suffix"], row["origin"]) == key)
     count = sum(row["count"] for row in waits) if context.topology.pulling else 0
     return f"; entries of other servers still show {counted(count, 'change')} of these" if count else ""
 
 
-def _given_back(context: DetectorContext, one: Replica) -> dict[str, str | None]:
+def _given_back(context: DetectorContext, replica: Replica) -> dict[str, str | None]:
     """How a server comes to what it lost, where suppliers send from a log, and where consumers ask."""
     if context.topology.pulling:
         return step(
-            f"let nobody write on {one.server}, and refresh it from the server with the most complete data",
+            f"let nobody write on {replica.server}, and refresh it from the server with the most complete data",
             "it refuses whatever is supplied to it as long as that holds own changes of it which it does not know",
             "its next own change moves its vector over those that it lost, and hides them; "
-            + lost_with(context, one.server, one.suffix),
+            + lost_with(context, replica.server, replica.suffix),
         )
     return step(
-        f"let nobody write on {one.server} until it has its own changes back; "
+        f"let nobody write on {replica.server} until it has its own changes back; "
         f"let another server send to it, and make one change there so that a session begins",
         "its next own change moves its vector over the ones that it lost, and they are never sent to it again",
         "the server itself writes: a keep-alive update soon after its start is enough to hide them",
     )
 
 
-def _lived_on(context: DetectorContext, one: Replica, change: str, newest: datetime | None) -> bool:
+def _lived_on(context: DetectorContext, replica: Replica, change: str, newest: datetime | None) -> bool:
     """True if the server was read after it made this change.
 
     Where its files tell its own clock that alone counts: the changes of a server with a clock ahead lie in its future.
     """
     if context.topology.pulling:
-        clock = clock_of(context.case, context.topology, one)
+        clock = clock_of(context.case, context.topology, replica)
         return clock is not None and context.topology.system.halves(change)[0] <= clock
-    known = moment_of(context, *(span.max for span in one.seen().values() if span.max))
+    known = moment_of(context, *(span.max for span in replica.seen().values() if span.max))
     alive, made = max(filter(None, (newest, known)), default=None), moment_of(context, change)
     return bool(alive and made and made < alive)
 
 
-def replica_of(shown: Topology, one: Replica) -> Replica | None:
+def replica_of(shown: Topology, replica: Replica) -> Replica | None:
     """The same replica in another snapshot."""
-    return next((old for old in shown.replicas if (old.server, old.suffix) == (one.server, one.suffix)), None)
+    return next((old for old in shown.replicas if (old.server, old.suffix) == (replica.server, replica.suffix)), None)
 
 
-def _last(one: Replica, origin: str) -> str:
-    return last(one.seen(), origin) or ""
+def _last(replica: Replica, origin: str) -> str:
+    return last(replica.seen(), origin) or ""

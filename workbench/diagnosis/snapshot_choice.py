@@ -17,7 +17,7 @@ def case_at(case: Case, as_of: str | None) -> Case:
     when, line = moment_of(as_of), Timeline(case)
     fitting = None
     for label in case.snapshots:
-        times = [line.about(label, one.server) for one in case.inputs if one.snapshot == label and one.kind]
+        times = [line.about(label, given.server) for given in case.inputs if given.snapshot == label and given.kind]
         known = [at for at in times if at is not None]
         if known and max(known) <= when:
             fitting = label

@@ -48,7 +48,7 @@ def stalled_but_green(context: DetectorContext) -> Iterator[Finding]:
         else:
             since = _stood(context, row, before, then, now) or _never_begun(context, row, status, now)
         if since and not _seen_meanwhile(context, row):
-            waiting = sum(one["count"] for one in row["to_send"].values())
+            waiting = sum(sent["count"] for sent in row["to_send"].values())
             yield Finding(
                 "STALLED_BUT_GREEN",
                 "warning",
@@ -57,10 +57,10 @@ def stalled_but_green(context: DetectorContext) -> Iterator[Finding]:
                 server=row["consumer"],
                 link=row["link"],
                 suffix=row["suffix"],
-                items=tuple(sorted(one["first"] for one in row["to_send"].values())),
+                items=tuple(sorted(sent["first"] for sent in row["to_send"].values())),
                 evidence=(
                     status_of(status),
-                    *({"origin": origin, **one} for origin, one in sorted(row["to_send"].items())),
+                    *({"origin": origin, **sent} for origin, sent in sorted(row["to_send"].items())),
                 ),
                 root=f"the link {row['link']} stands still" if status.get("busy") else "",
                 fix=(_end_session(row) if status.get("busy") else _ONE_CHANGE,),
@@ -88,7 +88,7 @@ def _seen_meanwhile(context: DetectorContext, row: Row) -> bool:
     consumer, system = context.replica(row["consumer"], row["suffix"]), context.topology.system
     seen = consumer.seen() if consumer else {}
     return any(
-        (last(seen, origin) or "") >= (system.typed(one["first"]) or "") for origin, one in row["to_send"].items()
+        (last(seen, origin) or "") >= (system.typed(sent["first"]) or "") for origin, sent in row["to_send"].items()
     )
 
 

@@ -54,7 +54,7 @@ def _answerers(case: Case, shown: Topology, key: str, consumer: str, suffix: str
     show, origin = shown.system.show, shown.system.origin_of(key)
     for row in pulls(case, shown):
         if (row["consumer"], row["suffix"]) == (consumer, suffix):
-            told = {name: row[name] for name in ("supplier", "link", "link_enabled", "decision")}
+            sender = {name: row[name] for name in ("supplier", "link", "link_enabled", "decision")}
             after, upto = row["owed"].get(origin, ("", ""))
             why = row["reasons"][-1]["says"] if row["reasons"] else ""
-            yield {**told, "outcome": SENT if after < show(key) <= upto else None, "why": why}
+            yield {**sender, "outcome": SENT if after < show(key) <= upto else None, "why": why}

@@ -87,5 +87,5 @@ def _past_a_log(streams: Streams) -> frozenset[str]:
 def _streamers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
     """Whether the transaction is in what each other log holds behind the last one that both have."""
     for supplier, sent, why in would_send(Streams(case, shown), key, consumer):
-        told = {"supplier": supplier, "link": None, "link_enabled": None, "decision": SEND if sent else NOTHING}
-        yield {**told, "outcome": SENT if sent else None, "why": why}
+        sender = {"supplier": supplier, "link": None, "link_enabled": None, "decision": SEND if sent else NOTHING}
+        yield {**sender, "outcome": SENT if sent else None, "why": why}

@@ -77,5 +77,5 @@ def _below_a_proven_head(tiers: Tiers) -> frozenset[str]:
 def _pulled(tiers: Tiers, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
     """Whether each other node could give the record to this one."""
     for supplier, link, sent, why in would_give(tiers, key, consumer):
-        told = {"supplier": supplier, "link": link, "link_enabled": True if link else None}
-        yield {**told, "decision": SEND if sent else NOTHING, "outcome": SENT if sent else None, "why": why}
+        sender = {"supplier": supplier, "link": link, "link_enabled": True if link else None}
+        yield {**sender, "decision": SEND if sent else NOTHING, "outcome": SENT if sent else None, "why": why}
