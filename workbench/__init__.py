@@ -80,7 +80,7 @@ _LATER = {
     "known_at": "workbench.topology.history",
     "lag": "workbench.topology.history",
     "plan": "workbench.repair.planner",
-    "session_of": "workbench.diagnosis.case_diagnosis",
+    "session_of": "workbench.replication.changelog.diagnosis.planned_sessions",
     "spark_session": "workbench.engine.session",
     "story": "workbench.diagnosis.change_explanation",
     "vectors_over_time": "workbench.topology.history",
