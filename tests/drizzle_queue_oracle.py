@@ -104,7 +104,7 @@ def contradictions(made: Queues, found: Found, planned: Plan, line: str, text: s
 
 
 def _beyond_the_log(made: Queues, alone: list[Mapping[str, Any]]) -> Iterator[str]:
-    """What a queue is said to lack behind the end of the log: messages of what has its end there, and numbers."""
+    """The messages and numbers that the diagnosis says a queue lacks behind the end of the log."""
     told = {(row["code"], row["server"]): row for row in alone}
     for name, slave in made.slaves.items():
         if not _read(slave) or slave.unreadable:

@@ -59,11 +59,11 @@ def test_it_judges_the_servers_of_the_topology_and_the_same_each_time(given: tup
     case, shown = given
     style = shown.system.replication()
     pairs, judged = style.judge(case, shown, 1000)
-    known = {one.server for one in shown.replicas}
+    known = {replica.server for replica in shown.replicas}
     assert {row[end] for row in pairs for end in ("supplier", "consumer")} <= known
-    told = {row["server"] for row in (*judged.missing, *judged.unknown, *judged.stranded)}
+    judged_servers = {row["server"] for row in (*judged.missing, *judged.unknown, *judged.stranded)}
     reported = {row["name"] for row in style.tables(judged, 1000).get("servers", ())}
-    assert told <= known | reported
+    assert judged_servers <= known | reported
     assert style.tables(judged, 1000).keys() <= OF_A_STYLE
     again, once_more = style.judge(case, shown, 1000)
     assert again == pairs
@@ -77,10 +77,10 @@ def test_what_it_takes_for_granted_changes_no_finding(given: tuple[Loaded, Topol
     pairs, judged = style.judge(case, shown, 1000)
     context = DetectorContext(case, shown, pairs, judged)
     plain, grounded = [*detected(context)], [*style.grounded(detected(context), judged)]
-    assert [(one.code, one.server, one.severity) for one in grounded] == [
-        (one.code, one.server, one.severity) for one in plain
+    assert [(finding.code, finding.server, finding.severity) for finding in grounded] == [
+        (finding.code, finding.server, finding.severity) for finding in plain
     ]
-    assert all({*one.assumes} <= {*more.assumes} for one, more in zip(plain, grounded, strict=True))
+    assert all({*before.assumes} <= {*after.assumes} for before, after in zip(plain, grounded, strict=True))
 
 
 def test_it_explains_what_it_found_missing(given: tuple[Loaded, Topology]) -> None:
@@ -91,7 +91,7 @@ def test_it_explains_what_it_found_missing(given: tuple[Loaded, Topology]) -> No
         key = shown.system.typed(row["position"])
         assert key is not None
         explained = style.explain(case, shown, key, logs)
-        verdicts = {(one.server, one.suffix): one.verdict for one in explained.verdicts}
+        verdicts = {(verdict.server, verdict.suffix): verdict.verdict for verdict in explained.verdicts}
         assert verdicts[row["server"], row["suffix"]] == "missing"
         assert all(verdicts[name, row["suffix"]] == "present" for name in row["held_by"])
         for sender in explained.senders(explained.position, row["server"], row["suffix"]):

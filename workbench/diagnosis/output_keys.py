@@ -392,8 +392,8 @@ KEYS: Mapping[str, str] = {
     "trees[].nodes[].registry_lag_bytes_nominal": "the first of these lags as a server counts that takes every file for full",
     "trees[].nodes[].actual_lag_bytes_nominal": "the second one in the same way",
     "trees[].nodes[].files_needed_from": "file of the log that it needs next",
-    "trees[].nodes[].lag_is_at_least": "of a file on the way nobody shows the end, or the source is known to be further than it "
-    "told: the lag may be larger",
+    "trees[].nodes[].lag_is_at_least": "no file shows the end of a log file between the node and its source, or the source is "
+    "known to be further than it reported: the lag may be larger",
     "trees[].nodes[].lag_s": "seconds since the oldest commit was made that it lacks: at least, and at most; "
     "null: it lacks none, or "
     "nobody tells",

@@ -26,7 +26,7 @@ ASSUMPTIONS: Mapping[str, str] = {
     LOG_READ_FIRST: "a log that ends before what its replicas have was read before them: its server has not lost the end",
     NOT_CUT_BACK: "what a node below a source has, the source has: its log was not cut back between two reports",
     DEFAULT_SETTING: "a setting that was not collected is taken to have the default of the program",
-    FILES_OF_ONE_TIME: "all files are taken to be of one time: a server whose file is older may have got since what it lacks",
+    FILES_OF_ONE_TIME: "all files are taken to be of one time: a server may have received since what its older file lacks",
     DATA_NAMED: "a person named the server whose data stays: of two domains no file tells which data is right",
     NEW_DOMAIN_ENDS: "a domain in which no collected server has an entry that people made is taken for the one that ends",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",
