@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from detector_samples import findings, of, zulu
-from link_samples import DISABLED_BEFORE, FINE, NO_CONNECTION, line, mesh, not_connected
+from link_samples import DISABLED_BEFORE, FINE, MANAGER, NO_CONNECTION, NO_PERMISSION, line, mesh, not_connected
 from mesh_samples import SUFFIX, case_of
 
 from workbench.diagnosis.case_diagnosis import diagnose
@@ -93,3 +93,24 @@ def test_new_data_begin_the_agreements_of_a_server_anew(tmp_path: Path) -> None:
     assert not of("LINK_FAILING", findings(tmp_path / "filled", mesh(FINE, stopped + online, ended=4)))
     other = online.replace(SUFFIX, f"ou=people,{SUFFIX}")
     assert of("LINK_FAILING", findings(tmp_path / "other", mesh(FINE, stopped + other, ended=4)))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_login_that_the_consumer_allows_by_now(named: bool, tmp_path: Path) -> None:
+    """Seen on 3.1.2: the login was allowed, and the link waited on after its refused attempt until it tried again by itself."""
+    files = mesh(NO_PERMISSION)
+    more = "nsDS5ReplicaBindDNGroup: cn=senders,dc=example,dc=com\n"
+    more += f"nsDS5ReplicaBindDN: {MANAGER.upper()}\n" if named else ""
+    files["s2.replica.ldif"] = files["s2.replica.ldif"].replace("nsDS5Flags", f"{more}nsDS5Flags", 1)
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    (fails,) = of("LINK_FAILING", found["findings"])
+    assert fails["reason"] == "permission" and fails["waiting"] == 5
+    assert ("by now the replica of s2 names this login" in fails["summary"]) is named
+    assert ("no permission at its last attempt" in headline(found)) is named
+    first = fails["fix"][0]
+    if named:
+        assert "repl-agmt poke" in first["repair"] and len(fails["fix"]) == 1
+    else:
+        assert "--repl-add-bind-dn" in first["repair"] and "cn=senders,dc=example,dc=com" in first["caution"]
+        assert "repl-agmt poke" in fails["fix"][1]["repair"]

@@ -429,3 +429,30 @@ def test_an_agreement_with_a_wrong_address_is_told_beside_one_that_is_off(tmp_pa
     found = diagnose(case_of(tmp_path, files))
     codes = [(one["code"], one["link"]) for one in found["findings"]]
     assert ("LINK_LEADS_ELSEWHERE", "b-to-h") in codes, (headline(found), codes)
+
+
+def test_a_deletion_that_a_tombstone_alone_shows_is_named(tmp_path: Path) -> None:
+    """s2 deleted anna at 13, as its tombstone says; no log has that, and s1 and the read-only s3, which s1 feeds, still have
+    it.
+    """
+    ruv = elements(claims(r1=(1, 20), r2=(1, 15)))
+    anna = f"dn: {ANNA},{SUFFIX}\nobjectClass;vucsn-{csn(1, 1)}: person\nnsUniqueId: 2-2-2-1\n\n"
+    grave = f"objectClass;vucsn-{csn(13, 2)}: nsTombstone\nnstombstonecsn: {csn(13, 2)}\nnsUniqueId"
+    gone = anna.replace("dn: ", "dn: nsuniqueid=2-2-2-1,").replace("nsUniqueId", grave)
+    end = logged(csn(20, 1), 9, ELSE, "replace: sn\nsn: x\n-\n") + logged(
+        csn(15, 2), 9, ELSE, "replace: cn\ncn: x\n-\n"
+    )
+    files: Files = {
+        "s1.changelog.ldif": changelog([csn(1, 1), csn(2, 2)]) + end,
+        "s2.changelog.ldif": changelog([]) + end,
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902) + agreement("s1-to-s3", 38903),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+    for name, rid, shown in (("s1", 1, anna), ("s2", 2, gone), ("s3", 65535, anna)):
+        files[f"{name}.replica.ldif"] = replica(rid, ruv, flags=0 if name == "s3" else 1)
+        files[f"{name}.entries.ldif"] = export(ruv, [entry("uid=other", 3), shown])
+    found = diagnose(case_of(tmp_path, files))
+    lacked = {(row["server"], row["position"], row["operation"], row["target"]) for row in found["missing"]}
+    assert lacked == {(name, csn(13, 2), "delete", f"{ANNA},{SUFFIX}") for name in ("s1", "s3")}, found["missing"]
+    repairs = {one["server"]: one["fix"][0]["repair"] for one in of("MISSED_CHANGE", found["findings"])}
+    assert "on s1, too" in repairs["s1"] and repairs["s3"] == "delete the entries concerned on s1"

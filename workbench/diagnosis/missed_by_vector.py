@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.causes import UNTOLD
-from workbench.diagnosis.repair_sources import again_by_hand, fed_later
+from workbench.diagnosis.repair_sources import again_by_hand, fed_later, makers_that_lack
 from workbench.model import counted
 from workbench.replication.entry.rules.entries import FORGOTTEN
 from workbench.rules.contents import name_of
@@ -51,11 +51,13 @@ def missed_of_vector(
     added = not pulling and any(row["target"] in lacked_entries for row in rows)
     # What is written of an entry that the server does not have is refused there; and no supplier has any more what only a
     # read-only server still has: another entry may bear its name there.
-    added = added or ("delete" in done and not writable)
+    deleting = "" if writable or done != {"delete"} else _has_them_too(context, rows, server)
+    added = added or ("delete" in done and not writable and not deleting)
     if added:
         mend = refill or f"make an agreement from {writer} to {server}, and {refill_of(context)} {server} over it"
     elif all(row["operation"] == "delete" for row in rows):
-        mend = f"delete the entries concerned on {server}, too{f', or {refill}' if refill else ''}"
+        where = f"{deleting}, which has them as well and passes that on" if deleting else f"{server}, too"
+        mend = f"delete the entries concerned on {where}{f', or {refill}' if refill else ''}"
     else:
         mend = f"{again_by_hand(done, f'{server}, too')} on {writer}{or_refill}" if writer else refill
     them = "it" if len(rows) == 1 else "them"
@@ -80,6 +82,13 @@ def missed_of_vector(
         if all(row["operation"] == "delete" for row in rows)
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",
     )
+
+
+def _has_them_too(context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str) -> str:
+    """A server that takes writes of clients, feeds this one, and lacks the same deletions; empty: there is none."""
+    to = server, rows[0]["suffix"]
+    feeding = {link.supplier for link in context.topology.links if (link.consumer, link.suffix) == to and link.runs}
+    return min((name for name in makers_that_lack(context, rows) if name in feeding), default="")
 
 
 def may_come_back(context: DetectorContext, server: str, suffix: str | None, source: str) -> str:

@@ -308,6 +308,20 @@ def again_by_hand(done: Collection[str | None], deleted_on: str) -> str:
     return first + " and ".join(steps)
 
 
+def makers_that_lack(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The servers that take writes of clients and lack all of these missing changes themselves:
+
+    of deletions, they have the entries.
+    """
+    suffix, wanted = rows[0]["suffix"], {row["position"] for row in rows}
+    lacked: dict[str, set[str]] = {}
+    for row in context.verdicts.missing:
+        if row["suffix"] == suffix and row["position"] in wanted:
+            lacked.setdefault(row["server"], set()).add(row["position"])
+    makers = {one.server for one in context.topology.replicas if one.suffix == suffix and one.origin is not None}
+    return sorted(name for name, some in lacked.items() if some == wanted and name in makers - context.topology.down)
+
+
 def save_and_write(
     context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str], behind: bool
 ) -> Mapping[str, Any]:
@@ -327,7 +341,8 @@ def save_and_write(
     if "delete" in what:
         steps = [*steps, f"delete there the entries that {holder} no longer has"]
     if what == {"delete"}:
-        steps = [f"delete the entries concerned on {on}"]
+        keeping = makers_that_lack(context, rows)
+        steps = [f"delete the entries concerned on {listed(keeping, 'or') if keeping else on}"]
     elif "modrdn" in what:
         steps = [*steps, f"give renamed or moved entries the names that they have on {holder}"]
     them, they = ("it", "it is") if len(rows) == 1 else ("them", "they are")

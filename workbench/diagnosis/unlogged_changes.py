@@ -7,7 +7,7 @@ that nothing can lack it: all that it may have touched was replaced since, or it
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -407,6 +407,18 @@ class Unlogged:
             if at < len(kept) and behind < len(logged) and kept[at] < logged[behind]:
                 found.add(key)
         return found
+
+
+def deletions(contents: Contents, changes: Collection[str]) -> dict[str, dict[str, str]]:
+    """Those of some changes that deleted an entry which other servers still have: what was done, and the name of the entry."""
+    found: dict[str, dict[str, str]] = {}
+    for there in contents.held.values() if changes else ():
+        kept = next((one.target for one in there.values() if one.status == LIVE), None)
+        for held in there.values():
+            change = contents.evidence.system.change_of(held.deleted or "")
+            if kept and change in changes:
+                found[change] = {"operation": "delete", "target": kept}
+    return found
 
 
 def _bears(names: set[str]) -> pc.Expression:

@@ -1,8 +1,7 @@
 """Which changes each server has missed, which are still to come, and what nobody can know: the verdicts of a diagnosis.
 
-Of each server and origin the log shows a span: from its first change, or from behind the mark of a log made anew, to its last
-one. Inside, what others hold and it does not is found by digests. Outside, the grounds are looked up change by change where
-there is anything to look into, and else one row says that the whole stretch is unknown.
+Of each server and origin the log shows a span: from its first change, or from behind the mark of a log made anew, to its last.
+Inside, digests find what others hold and it does not. Outside, each change is looked up, or one row says that all is unknown.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from workbench.diagnosis.pending_changes import Holder, Waiting, would_send
 from workbench.diagnosis.relayed_changes import mark_arrival
 from workbench.diagnosis.resets import resets_of
 from workbench.diagnosis.uncertain_losses import note_unsure, softened
+from workbench.diagnosis.unlogged_changes import deletions
 from workbench.diagnosis.verdict_rows import LIMIT, Verdicts
 from workbench.diagnosis.without_effect import note_without_effect, with_those_without_effect
 from workbench.engine.logs import StoredLog
@@ -496,9 +496,9 @@ class _Suffix:
         return logs, {name: found[source] for name, source in places.items()}
 
     def _described(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Operation and target of changes, from any log, else from any result of an operation."""
+        """Operation and target of changes, from any log, else from any result, else of deletions that entries show."""
         some = of_keys(self.system, keys, self.evidence.numbers) if keys else NONE
-        return self.evidence.described(some, self.books) if keys else {}
+        return {**deletions(self.contents, keys), **self.evidence.described(some, self.books)} if keys else {}
 
     def _unknowns(self, server: JudgedServer, some: Positions, rules: Numbers, apart: bool) -> None:
         unknown = _VERDICTS[rules] == UNKNOWN

@@ -228,7 +228,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     """(tables, facts) of the replica and agreement entries among these.
 
     Among the facts, `unreadable_links` counts the nsds5agmtmaxcsn values of an unknown shape, and `cleaning` has the tasks
-    that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN).
+    that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN), and
+    `groups_allowed` the groups whose members may, too (nsDS5ReplicaBindDNGroup).
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
     `tried` has when an agreement (its suffix and name) made its last attempt, as its status tells.
@@ -249,6 +250,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     cleaning: dict[str, list[str]] = {}
     traces_kept: dict[str, str] = {}
     logins: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     pauses: dict[str, str] = {}
     tried: dict[str, str] = {}
     untried: dict[str, str] = {}
@@ -267,6 +269,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             replicas[suffix or ""] = {key: text and clean(text) for key, text in about.items()}
             if names := [clean(text) for text in entry.texts("nsDS5ReplicaBindDN")]:
                 logins[suffix or ""] = names
+            if names := [clean(text) for text in entry.texts("nsDS5ReplicaBindDNGroup")]:
+                groups[suffix or ""] = names
             if tasks := [clean(text) for text in entry.texts("nsds5ReplicaCleanRUV")]:
                 cleaning[suffix or ""] = tasks
             if re.fullmatch("[0-9]{1,9}", kept := entry.text("nsDS5ReplicaPurgeDelay") or ""):
@@ -312,6 +316,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"cleaning": cleaning} if cleaning else {}
     facts |= {"traces_kept": traces_kept} if traces_kept else {}
     facts |= {"logins_allowed": logins} if logins else {}
+    facts |= {"groups_allowed": groups} if groups else {}
     facts |= {"pauses": pauses} if pauses else {}
     facts |= {"tried": tried} if tried else {}
     facts |= {"untried": untried} if untried else {}

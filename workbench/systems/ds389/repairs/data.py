@@ -101,7 +101,8 @@ class Rewrite:
         found = renamed_alike(view, need.server, found) if found else None
         if not found or any(one.operations != {"modify"} for one in found.values()):
             return
-        for server in writers(view, need):
+        able = writers(view, need)
+        for server in able:
             present = present_on(view, server, found)
             if present is None:
                 continue
@@ -114,12 +115,20 @@ class Rewrite:
                     "rewrite", says, steps, load=load, refused=list_conflict(view, need.server, names=names)
                 )
                 return
-        if not any(present_on(view, server, found) for server in writers(view, need)):
+        if not any(present_on(view, server, found) for server in able):
             yield ProposedRepair(
                 "rewrite",
                 f"write the present values of {counted(len(found), 'entry', 'entries')} once more",
-                refused="the present values are not known: collect the entries as well (`workbench collect --entries`)",
+                refused="the present values are not known: collect the entries as well (`workbench collect --entries`)"
+                if able or not _exported(view)
+                else "no server that clients write to has all changes and a replica ID whose changes all others take: what it "
+                "wrote would undo changes that it lacks, or reach nobody",
             )
+
+
+def _exported(view: View) -> bool:
+    """True if the entries of a server were collected."""
+    return any(present_on(view, name, ()) is not None for name in view.model.servers)
 
 
 class Recreate:

@@ -24,6 +24,7 @@ from workbench.rules.link_failures import (
     FILLED_LAST,
     LAST_SESSION,
     NO_SUCH_REPLICA,
+    PERMISSION,
     REFUSED,
     TLS,
     TRANSIENT,
@@ -90,6 +91,7 @@ from workbench.systems.ds389.session_log.refusals import (
 )
 from workbench.systems.ds389.session_log.replicas_off import link_begins, not_reached, off_at, replicas_off
 from workbench.systems.ds389.session_log.statuses import statuses_of
+from workbench.systems.ds389.session_log.supplier_logins import allowed_since, groups_allowed, is_allowed
 
 if TYPE_CHECKING:
     from workbench.case.case import Case
@@ -270,6 +272,9 @@ def _told(
         elif serves := serves or answers_another(case, shown, link, one.last or one.row.get("started_at")):
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
+    allowed = cause.reason == PERMISSION and is_allowed(case, shown, link, one.row.get("login") or "")
+    if allowed and link.consumer:
+        cause = allowed_since(cause, link.consumer)
     cause = as_verified(cause, one.login_refused)
     if cause.reason == CLOCK_REFUSED and tried and read_after(case, shown, link, one.row, tried):
         says = f"{cause.says}; that was at its last attempt, at {tried:%Y-%m-%d %H:%M:%S}: they may be right by now"
@@ -325,7 +330,7 @@ def _told(
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(serves),
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was, unprepared=cause.short == NOT_PREPARED,
-        usual_login=usual_login, rejected=cause.short, bare=bare,
+        usual_login=usual_login, rejected=cause.short, bare=bare, allowed=allowed, groups=groups_allowed(case, shown, link),
         plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
         refills=down and fills_anew(case, link, one.row, places, str(link.consumer or silent)),
         **of_consumer(shown, link, failing),

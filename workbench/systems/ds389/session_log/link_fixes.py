@@ -40,6 +40,7 @@ from workbench.systems.ds389.session_log.change_fixes import (
 )
 from workbench.systems.ds389.session_log.hubs import of_mistaken, own_element_first
 from workbench.systems.ds389.session_log.read_only_suppliers import of_read_only
+from workbench.systems.ds389.session_log.supplier_logins import allow
 
 Fix = Mapping[str, str | None]
 NOT_UNDERSTOOD = 4
@@ -65,6 +66,8 @@ class Agreement:
     guessed     it refused the password before it locked the login
     elsewhere   the one name or address on which the consumer listens, where the agreement leads to another one
     replicates  the consumer replicates the suffix: its RUV was collected
+    allowed     the replica of the consumer names the login now
+    groups      the groups whose members the consumer takes changes from
     paused      it waits long between two sessions, as it was told to
     unfilled    the consumer's last initialisation was aborted: the agreement that it has to be initialised over again
     offers_tls  False: the consumer has no encryption
@@ -125,6 +128,8 @@ class Agreement:
     usual_login: str = ""
     rejected: str = ""
     bare: bool = False
+    allowed: bool = False
+    groups: tuple[str, ...] = ()
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -461,13 +466,7 @@ def _replica(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _permission(link: Agreement) -> tuple[Fix, ...]:
-    words = ("replication", "set", "--suffix", link.suffix, "--repl-add-bind-dn", link.login or "DN")
-    return (
-        step(
-            f"allow the login of the agreement to send changes, {run(link.consumer, *words)}",
-            "the consumer takes changes only from the logins that its replica names (nsDS5ReplicaBindDN or a bind group)",
-        ),
-    )
+    return allow(link, start_again(link))
 
 
 def _schedule(link: Agreement) -> tuple[Fix, ...]:
