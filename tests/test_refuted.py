@@ -88,6 +88,19 @@ def test_agreements_of_a_read_only_consumer_are_to_be_deleted(tmp_path: Path) ->
     assert "repl-agmt delete" in str(one["fix"][0]["repair"]) and "poke" not in str(one["fix"])
 
 
+def test_a_supplier_whose_changelog_was_switched_off_is_no_read_only_consumer(tmp_path: Path) -> None:
+    """Seen on 3.1.2: nsDS5Flags was set to 0 while it took writes; promote answered that the role cannot be determined."""
+    files: dict[str, Any] = pair_of_servers(4, 4)
+    files["s2.replica.ldif"] = replica(2, elements(claims(r1=(0, 4), r2=(1, 2))), flags=0)
+    del files["s2.changelog.ldif"]
+    files["s2.agreements.ldif"] = with_status(
+        agreement("to-s1", 38901), status(15, "Unable to read changelog", "red", 5, 6)
+    )
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert "s2 is a supplier that keeps no changelog (nsDS5Flags is 0)" in one["summary"]
+    assert "set nsDS5Flags to 1" in str(one["fix"][0]["repair"]) and "delete" not in str(one["fix"])
+
+
 # --- who is fed by nobody
 
 

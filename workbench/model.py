@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -460,6 +460,10 @@ def time_passed(passed: timedelta) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
+
+
+NO_END = datetime(9998, 1, 1, tzinfo=UTC)
+"""The end of a span of time that had not ended when a log was read."""
 
 
 def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:

@@ -22,7 +22,8 @@ from workbench.engine.change_fingerprints import among, likeness, parts_with
 from workbench.engine.position_index import Source
 from workbench.engine.positions import NONE, Positions, of_keys, place, union
 from workbench.engine.selective_read import changes_of, highest, named_in, rows_at, rows_of, rows_where
-from workbench.intake.inputs import SILENT, Input, spans_of
+from workbench.intake.inputs import SET_BACK, SILENT, Input, spans_of
+from workbench.model import NO_END
 from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
@@ -439,14 +440,13 @@ class Proofs:
         found = np.zeros(len(some), bool)
         keys = some.keys(self.system, self.names)
         named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
-        origins = pa.array(sorted({self.names[number] for number in some.origin.tolist()}), pa.string())
-        where = pc.field("outcome").isin(_HAD) & pc.field("origin").isin(origins)
+        origins = sorted({self.names[number] for number in some.origin.tolist()})
+        where = pc.field("outcome").isin(_HAD) & pc.field("origin").isin(pa.array(origins, pa.string()))
         where &= pc.field("at") > pa.scalar(since, pa.timestamp("us", "UTC"))
         rows = (
             self.evidence.told("applied", ["position", "at", "replicated"], where, one=one).to_pylist() if keys else []
         )
-        # Until a span of silence ends, some lines are written and others are not.
-        silent = [begin for begin, end in spans_of(one, SILENT) if end > since]
+        silent = [begin for begin, end in self._silences(one) if end > since]
         for number in np.flatnonzero(~some.within(named)).tolist():
             key, origin = keys[number], self.names[int(some.origin[number])]
             later = [
@@ -461,7 +461,7 @@ class Proofs:
 
     def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
         lacking = np.zeros(len(some), bool)
-        silent = spans_of(one, SILENT)
+        silent = self._silences(one)
         asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
         named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
         # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
@@ -488,15 +488,20 @@ class Proofs:
                     first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
             for number, key in zip(chosen.tolist(), wanted, strict=True):
                 at, made = first.get(key), self.system.moment(key)
-                if at is None or made is None:
+                if at is None or made is None or any(since <= at and until == NO_END for since, until in silent):
                     continue
                 # A clock that is ahead makes positions of a later time than the change was made.
                 ahead = max(timedelta(0), made - at)
-                # After a change of settings the log may have been off, or of a form that tells nothing, until it went on.
+                # The log may have been off, or of a form that tells nothing, until it went on.
                 whole = max([began, *(until for since, until in silent if since <= at)])
                 covered = some.hi[mine] >= self.system.instant(whole + ahead + timedelta(seconds=1))
                 lacking[mine[(after == number) & covered]] = True
         return lacking
+
+    def _silences(self, one: Input) -> list[tuple[datetime, datetime]]:
+        """The spans of which a log of operations may not tell, by all that its server wrote."""
+        logs = [other for other in self.evidence.inputs if other.server == one.server]
+        return [span for log in logs for fact in (SILENT, SET_BACK) for span in spans_of(log, fact)]
 
     def _unclear_in(self, one: Input) -> Positions:
         """What lines of a log name that may be of another suffix: nobody knows whether it is lacking."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosis.behind_links import alone_without_log
 from workbench.diagnosis.causes import UNTOLD
 from workbench.diagnosis.repair_sources import again_by_hand, fed_later, makers_that_lack
 from workbench.model import counted
@@ -147,10 +148,11 @@ def _by_entries(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> 
 def lost_with(context: DetectorContext, server: str, suffix: str | None) -> str:
     """What a new filling of a server throws away, in words."""
     only = sum(1 for row in context.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
-    if only:
-        return (
-            f"to {refill_of(context)} {server} throws away {counted(only)} that only {server} holds: save these first"
-        )
+    shown = alone_without_log(context, server, suffix)
+    holds = [f"{counted(only)} that only {server} holds"] if only else []
+    holds += [f"{counted(shown)} that its data alone {'shows' if shown == 1 else 'show'}, and no log"] if shown else []
+    if holds:
+        return f"to {refill_of(context)} {server} throws away {' and '.join(holds)}: save these first"
     return f"to {refill_of(context)} {server} throws away everything that only {server} holds"
 
 

@@ -18,6 +18,7 @@ from workbench.diagnosis.relayed_changes import (
     ANSWERED_NOT_APPLIED,
     DATA_GONE,
     DATABASE_FAILING,
+    DISK_LOW,
     INITIALISATION_ABORTED,
     INITIALISATION_RUNNING,
     SEARCH_REFUSED,
@@ -27,7 +28,15 @@ from workbench.diagnosis.relayed_changes import (
     held_up,
 )
 from workbench.model import Finding, listed, step
-from workbench.rules.link_failures import BUSY, CLOCK_REFUSED, LOG_CLOSED, REFUSED, REPLICATION_OFF
+from workbench.rules.link_failures import (
+    BUSY,
+    CLOCK_REFUSED,
+    CONSUMER_READ_ONLY,
+    LOG_CLOSED,
+    REFUSED,
+    REPLICATION_OFF,
+    UNREACHABLE,
+)
 
 if TYPE_CHECKING:
     from workbench.topology.topology import Link
@@ -78,6 +87,7 @@ PRECEDENCE = (
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
     Precedence("DATABASE_FAILING", ("ANCHOR_MISSING", "VECTOR_AHEAD_OF_LOG"), ("server",)),
+    Precedence(DISK_LOW, (), ("server",)),
     Precedence("CLEAN_HANGING", (), ("suffix", "origin")),
     Precedence("CLEANED_ORIGIN_ALIVE", (), ("suffix", "origin")),
     Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
@@ -166,6 +176,11 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = (), withi
             one = replace(
                 one, follows_from=cause.code, fix=(step(f"do what {cause.code} says first", before), *one.fix[1:])
             )
+        elif cause := next((root for _, root in roots if _for_want_of_room(root, one, ends)), None):
+            after = cause.code if one.code == "LINK_FAILING" else one.follows_from
+            one = replace(
+                one, follows_from=after, fix=(step(f"do what {cause.code} says of {cause.server}", cause.root),)
+            )
         elif any(root.code == "CHANGELOG_CLOSED" and _of_supplier(root, one) for _, root in roots):
             first = step("do what CHANGELOG_CLOSED says first", "a session passes over what no log holds, for good")
             one = replace(one, fix=(first, *one.fix))
@@ -235,6 +250,16 @@ def _stops(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     if one.reason == LOG_CLOSED:
         return root.server == one.server
     return root.server in (None, one.server, ends.get((one.server, one.suffix, one.link)))
+
+
+def _for_want_of_room(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
+    """True for changes that a server refuses, or a link that does not reach it, whose disk is low."""
+    if root.code != DISK_LOW or one.severity != "error":
+        return False
+    if one.code == "APPLY_RETRY_LOOP":
+        return root.server == one.server
+    link = one.code == "LINK_FAILING" and one.reason in (CONSUMER_READ_ONLY, REFUSED, UNREACHABLE)
+    return link and root.server == ends.get((one.server, one.suffix, one.link))
 
 
 def _of_supplier(root: Finding, one: Finding) -> bool:

@@ -24,11 +24,14 @@ ANSWERED_NOT_APPLIED = "ANSWERED_NOT_APPLIED"
 NO_ANSWER_IN_TIME, DATABASE_FAILING, STOPPED_MEANWHILE = "NO_ANSWER_IN_TIME", "DATABASE_FAILING", "STOPPED_MEANWHILE"
 """Codes of a server that ran and may hang, of one that cannot write, and of one that stopped while servers were read: while that
 is so, nothing arrives there."""
+DISK_LOW = "DISK_LOW"
+"""Code of a server that refuses changes, or stops, because its disk is low."""
 INITIALISATION_RUNNING, SEARCH_REFUSED = "INITIALISATION_RUNNING", "SEARCH_REFUSED"
 INITIALISATION_ABORTED = "INITIALISATION_ABORTED"
 """Codes of a server that gets new data, of one that does not show its data, and of one that did not get them whole: nothing
 arrives there, nothing comes from it."""
 STOPPED_BECAUSE = {
+    DISK_LOW: "is short of disk space",
     DATABASE_FAILING: "could not write its database",
     NO_ANSWER_IN_TIME: "may hang",
     STOPPED_MEANWHILE: "takes no connection",
@@ -36,7 +39,7 @@ STOPPED_BECAUSE = {
     SEARCH_REFUSED: "does not show its data",
     INITIALISATION_ABORTED: "has no whole data",
 }
-SENDS_NOTHING = frozenset(STOPPED_BECAUSE) - {DATABASE_FAILING}
+SENDS_NOTHING = frozenset(STOPPED_BECAUSE) - {DATABASE_FAILING, DISK_LOW}
 """Codes of servers that send nothing either."""
 
 WITHOUT_DATA = (INITIALISATION_RUNNING, SEARCH_REFUSED)

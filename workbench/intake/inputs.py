@@ -335,9 +335,9 @@ def suffix_above(target: str, one: Input) -> str | None:
     return max(above, key=len, default=None)
 
 
-SILENT, FILLING = "silent", "filling"
-"""Spans of time that a log of operations tells: in which it may have been off or of a form that tells nothing; in which the
-entries of a total initialisation came."""
+SILENT, FILLING, SET_BACK = "silent", "filling", "set_back"
+"""Spans of time that a log tells: in which a log of operations may have been off or of a form that tells nothing; in which the
+entries of a total initialisation came; that came twice, for the clock was set back."""
 
 
 def spans_of(one: Input, fact: str) -> list[tuple[datetime, datetime]]:

@@ -30,6 +30,10 @@ CODES: Mapping[str, Code] = {
         "a server could not write its database since its last start; a warning where it has written later",
         (_WARNING, _ERROR),
     ),
+    "DISK_LOW": Code(
+        "the disk of a server is low by its own log; an error where it refuses changes for that, or stops",
+        (_WARNING, _ERROR),
+    ),
     "NO_ANSWER_IN_TIME": Code(
         "a server that runs did not answer a question in time when it was collected", (_WARNING,)
     ),

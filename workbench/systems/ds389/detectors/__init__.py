@@ -14,6 +14,7 @@ from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflic
 from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.database import database_failing
+from workbench.systems.ds389.detectors.disk_space import disk_low
 from workbench.systems.ds389.detectors.fillings_again import fills_when_started
 from workbench.systems.ds389.detectors.identity import (
     broken_vector,
@@ -30,7 +31,7 @@ from workbench.systems.ds389.detectors.moves import contradicting_moves
 from workbench.systems.ds389.detectors.replicas_off import replication_off
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
 from workbench.systems.ds389.detectors.silent import no_answer_in_time, search_refused, stopped_meanwhile
-from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, clock_behind
+from workbench.systems.ds389.detectors.slow_clocks import behind_when_read, clock_behind, set_back
 from workbench.systems.ds389.detectors.standing_vectors import vector_stands_still
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.detectors.unlike_lists import lists_differ
@@ -46,10 +47,12 @@ DETECTORS: Detectors = {
         stopped_meanwhile,
         search_refused,
         database_failing,
+        disk_low,
         broken_vector,
         server_clocks,
         clock_behind,
         behind_when_read,
+        set_back,
         initialisation_aborted,
         initialisation_running,
         fills_when_started,

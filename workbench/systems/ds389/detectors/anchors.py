@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosis.closed_ways import unlogged
 from workbench.diagnosis.former_origins import cleaning_first, in_the_way
 from workbench.diagnosis.initialisations import initialisations
 from workbench.diagnosis.lost_own_element import lost_elements, one_change_first
@@ -265,7 +266,16 @@ def _repairs(context: DetectorContext, row: Row, others: list[str]) -> tuple[Map
                 f"{beware}; import no changelog",
             ),
         )
-    if feeding := fed_by(context, consumer, suffix):
+    feeding = fed_by(context, consumer, suffix)
+    if feeding and _all_wait(context, [consumer, *feeding], suffix):
+        return (
+            step(
+                f"do what PENDING_CHANGES says of {consumer}",
+                f"{listed(feeding, 'and')} {'waits' if len(feeding) == 1 else 'wait'} for the same changes, which no log has",
+                f"{beware}; import no changelog",
+            ),
+        )
+    if feeding:
         return (
             step(
                 f"see that what {consumer} waits for comes to {listed(feeding, 'or')}, which passes it on to {consumer}",
@@ -286,6 +296,19 @@ def _repairs(context: DetectorContext, row: Row, others: list[str]) -> tuple[Map
             f"too. {beware.replace('do not', 'Do not', 1)}, and do not import a changelog",
         ),
     )
+
+
+def _all_wait(context: DetectorContext, servers: Sequence[str], suffix: str | None) -> bool:
+    """True if all of these servers wait for changes of one origin that no log has."""
+    waiting = [
+        {
+            one["origin"]
+            for one in context.verdicts.pending
+            if (one["server"], one["suffix"]) == (name, suffix) and unlogged(one)
+        }
+        for name in servers
+    ]
+    return bool(set.intersection(*waiting))
 
 
 def _another(context: DetectorContext, row: Row) -> Mapping[str, Any] | None:

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.intake.inputs import SET_BACK, spans_of
 from workbench.model import Finding, first_few, listed, step, time_passed
 from workbench.rules.assumptions import CLOCKS_AGREE
 from workbench.rules.link_failures import CLOCK_REFUSED
@@ -158,6 +159,41 @@ def behind_when_read(context: DetectorContext) -> Iterator[Finding]:
             f"the clock of {server} is {time_passed(behind)} behind: its errors log ends at {ends:%Y-%m-%d %H:%M:%S} UTC, it was "
             f"read at {reading.began:%Y-%m-%d %H:%M:%S}, and the sessions of {links} are refused because "
             f"the clocks differ; {listed(right)} {'was' if len(right) == 1 else 'were'} right when read",
+            server=server,
+            evidence=(
+                {
+                    "server": server,
+                    "log_ends": ends.isoformat(),
+                    "read": reading.began.isoformat(),
+                    "seconds_before": round(behind.total_seconds()),
+                },
+            ),
+            root=f"the clock of {server} is {time_passed(behind)} behind",
+            fix=(_set_right(server),),
+        )
+
+
+def set_back(context: DetectorContext) -> Iterator[Finding]:
+    """Servers whose clock was set back, as the times of their own logs show, and was still behind when they were read."""
+    told = {one.server for one in context.once(slow_servers)}
+    for reading in context.topology.readings:
+        server, shown = reading.server, context.topology.snapshot
+        logs = [one for one in context.inputs if (one.server, one.snapshot) == (server, shown)]
+        spans = [span for one in logs for span in spans_of(one, SET_BACK)]
+        ends = last_line_at(context.case, shown, server)
+        if not spans or ends is None or reading.down or server in told:
+            continue
+        behind, jump = reading.began - ends, max(high - low for low, high in spans)
+        if behind < timedelta(seconds=_WARN) or abs(behind - jump) > max(jump / 10, timedelta(seconds=_WARN)):
+            continue
+        since = max(high for _, high in spans)
+        grave = behind >= FURTHEST
+        yield Finding(
+            "CLOCK_BEHIND",
+            "error" if grave else "warning",
+            f"the clock of {server} was set back: its logs reach {since:%Y-%m-%d %H:%M:%S} UTC, go on {time_passed(jump)} "
+            f"earlier, and end at {ends:%Y-%m-%d %H:%M:%S}; it was read at {reading.began:%Y-%m-%d %H:%M:%S}, and what it has "
+            "logged since is dated so much too early",
             server=server,
             evidence=(
                 {

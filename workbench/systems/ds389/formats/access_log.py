@@ -38,7 +38,15 @@ from workbench.systems.ds389.formats.acknowledged import Acknowledged, received_
 from workbench.systems.ds389.formats.agreement_deletions import Deletion, Deletions, deletion, deletions
 from workbench.systems.ds389.formats.log_kinds import STAMP, is_title, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, stands
-from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
+from workbench.systems.ds389.formats.log_times import (
+    NO_TIME,
+    Backwards,
+    first_time,
+    json_time,
+    span_of,
+    stamps,
+    time_facts,
+)
 from workbench.systems.ds389.formats.unrecorded import UNRECORDED, Unrecorded
 from workbench.systems.ds389.secrets import SECRETS, harmless_start
 
@@ -86,6 +94,7 @@ class AccessLogReader:
         self._logins = Logins()
         self._deletions = Deletions()
         self._unrecorded = Unrecorded()
+        self._backwards = Backwards()
 
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
@@ -94,7 +103,7 @@ class AccessLogReader:
             lines.usable &= self._objects.text
             if lines.usable.any():
                 text, written = self._read_text(lines)
-                batch, times = batch.merged(text), np.concatenate((times, written))
+                batch, times = batch.merged(text), np.concatenate((written, times))
         else:
             batch, times = self._read_text(lines)
         self._acknowledged.judge(batch, times)
@@ -104,6 +113,8 @@ class AccessLogReader:
         self._acknowledged.seen(facts["by_origin"])
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}
+        if back := self._backwards(times):
+            facts = {**facts, "set_back": back}
         if unlinked := self._deletions.read([*batch.unlinked, *deletions(lines)], batch, piece.ended):
             facts = {**facts, "unlinked": unlinked}
         if filling := self._filled(batch.filling, piece.ended):
@@ -121,7 +132,7 @@ class AccessLogReader:
         found = np.sort(np.array([*self._filling, *entries], np.int64))
         runs = np.split(found, np.flatnonzero(np.diff(found) > _OF_ONE_FILLING) + 1) if len(found) else []
         self._filling = [] if ended or not runs else runs.pop()[[0, -1]].tolist()
-        return [_span(run) for run in runs]
+        return [span_of(run) for run in runs]
 
     def _silent(self, changed: list[int], times: Column) -> list[str]:
         """From each change of the server's settings to where the log went on: what was done in between may be in no line.
@@ -137,7 +148,7 @@ class AccessLogReader:
             else:
                 still.append(at)
         self._changed = still
-        return [_span(np.array(ends)) for ends in found]
+        return [span_of(np.array(ends)) for ends in found]
 
     def _read_text(self, lines: Lines) -> tuple[Batch, Column]:
         if lines.unfinished and lines.usable[-1] and _misleads(lines.raw(len(lines) - 1)):
@@ -307,12 +318,6 @@ def _settings(lines: Lines) -> list[int]:
     times, _ = stamps(lines)
     chosen = [line for line in np.flatnonzero(times != NO_TIME).tolist() if _SETTING in lines.raw(line)]
     return [int(times[line]) for line in chosen]
-
-
-def _span(times: Column) -> str:
-    """From the first of these moments to the last."""
-    span = time_facts(times)["time"]
-    return f"{span['min']}/{span['max']}"
 
 
 def _is_session(raw: bytes) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,16 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Meaning
 from workbench.systems.ds389.formats.log_kinds import address_in, is_pretty, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room
-from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
+from workbench.systems.ds389.formats.log_times import (
+    NO_TIME,
+    OPEN_ENDED,
+    Backwards,
+    first_time,
+    json_time,
+    span_of,
+    stamps,
+    time_facts,
+)
 from workbench.systems.ds389.formats.values import SUSPECT, suffix_named
 from workbench.systems.ds389.secrets import SECRETS, harmless_start
 from workbench.tables import table
@@ -91,13 +101,16 @@ _RESULT_CODES = {
     "Already exists": 68,
     "Cannot modify object class": 69,
 }
+_NO_ACCESS_LOG = "disabling access and audit logging"
 _OUTCOMES = {"already_seen": "dropped", "cancelled": "cancelled", "skipped_by_supplier": "skipped"}
 
 
 class ErrorsLogReader:
-    """Reads errors logs. Remembers nothing from piece to piece but a JSON object that is spread over several lines."""
+    """Reads errors logs. Remembers a JSON object over several pieces, and since when the server writes no access log."""
 
     def __init__(self) -> None:
+        self._unlogged: int | None = None
+        self._backwards = Backwards()
         self._objects = Objects()
         self._room = Room()
 
@@ -111,6 +124,10 @@ class ErrorsLogReader:
         if lines.usable.any():
             times = np.concatenate((times, _read_text(lines, rows)))
         facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
+        if silent := self._silent(rows.messages, piece.ended):
+            facts["silent"] = silent
+        if back := self._backwards(times):
+            facts["set_back"] = back
         if b"dbmdb_" in piece.data or (piece.offset == 0 and _LMDB_VERSION.search(piece.data[:_TITLES])):
             facts["storage"] = {"lmdb": 1}
         if piece.offset == 0 and (address := address_in(piece.data[:_TITLES])):
@@ -118,6 +135,19 @@ class ErrorsLogReader:
         if piece.offset == 0 and (zone := _TIME_ZONE.search(piece.data[: _TITLES * 4])):
             facts["zones"] = {zone[1].decode(): 1}
         return Parsed(len(lines), lines.rejects, rows.tables(), {**facts, **time_facts(times)})
+
+    def _silent(self, messages: Iterable[Mapping[str, Any]], ended: bool) -> list[str]:
+        """The spans in which the server wrote no access log, for its disk was low: until there was room, or it started again."""
+        found: list[str] = []
+        for row in messages:
+            if row["code"] == "disk_low" and _NO_ACCESS_LOG in row["text"]:
+                self._unlogged = self._unlogged or row["at"]
+            elif row["code"] in ("disk_room", "starting") and self._unlogged and row["at"]:
+                found.append(span_of(np.array([self._unlogged, row["at"]])))
+                self._unlogged = None
+        if ended and self._unlogged:
+            found.append(span_of(np.array([self._unlogged, OPEN_ENDED])))
+        return found
 
     def _read_json(self, lines: Lines, ended: bool, rows: _Rows) -> Column:
         times = []
@@ -154,7 +184,7 @@ class _Rows:
     def __init__(self) -> None:
         self.codes: Counter[str] = Counter()
         self._lines: list[str] = []
-        self._messages: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self._applied: list[dict[str, Any]] = []
         self._operations: list[dict[str, Any]] = []
 
@@ -162,10 +192,10 @@ class _Rows:
         """Evidence tables that have rows."""
         suspects = pc.match_substring_regex(pa.array(self._lines, pa.string()), SUSPECT)
         for index in np.flatnonzero(suspects.to_numpy(zero_copy_only=False)).tolist():
-            _make_harmless(self._messages[index])
-        for row in self._messages:
+            _make_harmless(self.messages[index])
+        for row in self.messages:
             row["text"] = row["text"][:_LONGEST_TEXT]
-        found = {"messages": self._messages, "applied": self._applied, "operations": self._operations}
+        found = {"messages": self.messages, "applied": self._applied, "operations": self._operations}
         return {name: table(name, rows) for name, rows in found.items() if rows}
 
     def read(self, offset: int, time: int, line: str) -> None:
@@ -199,7 +229,7 @@ class _Rows:
             named.update(_COUNTER.findall(named.pop("counters")))
         connection = f"{named['conn']}/{named['op']}" if "conn" in named and "op" in named else None
         self.codes[code or f"other_{severity}"] += 1
-        self._messages.append(
+        self.messages.append(
             {
                 # A task on a changelog may name the replica by its unique name instead.
                 "suffix": suffix_named(named["suffix"]) if "=" in named.get("suffix", "") else None,
@@ -215,7 +245,7 @@ class _Rows:
                 "text": line[head.start("parts") :],
             }
         )
-        self._lines.append(self._messages[-1]["text"])
+        self._lines.append(self.messages[-1]["text"])
         if code in _OUTCOMES:
             error = named.get("error")
             self._applied.append(

@@ -409,6 +409,38 @@ MEANINGS: dict[str, Meaning] = {
         ("Disorderly Shutdown", "Disorderly shutdown"),
         r"(?:Detected )?Disorderly [Ss]hutdown(?: for replica (?P<suffix>\S+?)\.)?",
     ),
+    # --- the disk, as the server watches it (nsslapd-disk-monitoring)
+    "disk_low": _meaning(
+        "a disk is low: the server writes less into its logs, and stops if it stays so",
+        "Disk space is ",
+        r"Disk space is (?:critically |too )?low on disk \((?P<path>[^)]{1,300})\), remaining space: (?P<kilobytes>\d{1,15}) Kb",
+        "disk_monitoring_thread",
+    ),
+    "disk_stopping": _meaning(
+        "a disk stays low: the server waits for room, and stops",
+        ("Disk space on ", "Disk space is still"),
+        r"Disk space (?:on \((?P<path>[^)]{1,300})\) is too far below the threshold ?\((?P<threshold>\d{1,18}) bytes\)"
+        r"|is still too low \((?P<kilobytes>\d{1,15}) Kb\))",
+        "disk_monitoring_thread",
+    ),
+    "disk_read_only": _meaning(
+        "a disk is low: the server refuses all changes of one backend",
+        "Putting the backend ",
+        r"Putting the backend '(?P<backend>[^']{1,100})' to read-only mode",
+        "disk_monitoring_thread",
+    ),
+    "disk_writable": _meaning(
+        "the server takes changes of one backend again that it had refused for its disk",
+        "Putting the backend ",
+        r"Putting the backend '(?P<backend>[^']{1,100})' back to read-write mode",
+        "disk_monitoring_thread",
+    ),
+    "disk_room": _meaning(
+        "a disk that was low has room again",
+        "isk space is now ",
+        r"(?:Available d|D)isk space is now (?:within acceptable levels|acceptable)",
+        "disk_monitoring_thread",
+    ),
     # --- identity and clocks
     "generation_differs": _meaning(
         "the two replicas do not come from the same initialisation",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.model import NO_END
 from workbench.systems.ds389.formats.log_lines import BYTE, ZEROS, Column, Lines, no_digit
 
 NO_TIME = np.iinfo(np.int64).min
@@ -163,6 +164,37 @@ def time_facts(times: Column) -> dict[str, Any]:
     if not len(known):
         return {}
     return {"time": {"min": iso_time(int(known.min())), "max": iso_time(int(known.max()))}}
+
+
+SET_BACK_BY = 60_000_000
+"""Microseconds: lines of several threads stand in another order by less, and only a clock that was set back by more."""
+
+
+class Backwards:
+    """Finds where the times of a log go back, as its pieces are read in their order."""
+
+    def __init__(self) -> None:
+        self._highest: int | None = None
+
+    def __call__(self, times: Column) -> list[str]:
+        """From the first time that comes again to the highest before: in between nobody knows what time it was."""
+        known = times[times != NO_TIME]
+        if not len(known):
+            return []
+        before = np.maximum.accumulate(np.concatenate([known[:1] if self._highest is None else [self._highest], known]))
+        again = known < before[:-1] - SET_BACK_BY
+        self._highest = int(before[-1])
+        return [span_of(np.array([known[again].min(), before[:-1][again].max()]))] if again.any() else []
+
+
+OPEN_ENDED = int(NO_END.timestamp() * 1_000_000)
+"""The end of a span that had not ended when the log was read."""
+
+
+def span_of(times: Column) -> str:
+    """From the first of these moments to the last, as text."""
+    span = time_facts(times)["time"]
+    return f"{span['min']}/{span['max']}"
 
 
 def iso_time(microseconds: int) -> str:

@@ -7,12 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
 from workbench.diagnosis.behind_links import alone_without_log
 from workbench.diagnosis.failing_links import FILLS_WHEN_STARTED
 from workbench.diagnosis.former_origins import in_the_way
-from workbench.diagnosis.left_in_logs import left_in_log
 from workbench.diagnosis.only_holders import waits_for_it
 from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED, lately_heard
 from workbench.model import counted, listed, time_passed
@@ -21,7 +18,6 @@ from workbench.repair.obstacles import EMPTY, told_of
 from workbench.repair.plan_types import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Need, ProposedRepair, Step, View
 from workbench.repair.unlike_entries import ENTRIES_DIFFER, of_its_own, on_it_alone
 from workbench.rules.repair_model import achieved, left_behind
-from workbench.safety import as_file_name
 from workbench.systems.ds389.native import (
     REFRESH,
     add,
@@ -37,7 +33,6 @@ from workbench.systems.ds389.native import (
 from workbench.systems.ds389.repairs.differing import REPLICATION_WAS_OFF
 from workbench.systems.ds389.repairs.evidence import (
     got_without_attributes,
-    stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import (
     enabling,
@@ -49,6 +44,7 @@ from workbench.systems.ds389.repairs.links import (
     switched_on_instead,
 )
 from workbench.systems.ds389.repairs.restarting import restarted_first
+from workbench.systems.ds389.repairs.saving import SAVED_ENTRIES, saving
 from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_its_own, not_judged, took_unrecorded
 from workbench.systems.ds389.repairs.unlike_links import list_conflict, lost_by_lists
 from workbench.systems.ds389.rules.cleaning import (
@@ -172,7 +168,7 @@ class Initialise:
         )
         steps: list[Step] = []
         if only:
-            steps += _saving(view, server, only, awaited)
+            steps += saving(view, server, only, awaited)
         if off(view, link):
             steps.append(enabling(view, link, False))
         # To add, not to replace: while one runs the value is there, and a second request is refused instead of queued.
@@ -242,7 +238,7 @@ class Initialise:
             load=f"all data of {source} is sent once",
             downtime=f"{server}, until it is filled",
             costs="; ".join(costs),
-            unasked=_only_here(view, server, way)
+            unasked=_only_here(view, server, way, steps)
             or not_its_own(view, model.servers[source].source or source, server, way)
             or took_unrecorded(view, model.servers[source].source or source, server, way),
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
@@ -258,20 +254,23 @@ class Initialise:
         )
 
 
-def _only_here(view: View, server: str, way: str) -> str:
+def _only_here(view: View, server: str, way: str, steps: Sequence[Step]) -> str:
     """Why a server is filled only if a person asks for it whose data alone show changes that no log has; empty: it shows none."""
+    asked = f"plan with --for {server} --way {way}"
+    saved = next((step for step in steps if step.key.startswith(SAVED_ENTRIES)), None)
     count = alone_without_log(view.context, server, view.suffix)
-    if not count and (alone := on_it_alone(view.context, view.suffix, server)):
-        return (
-            f"{counted(alone, 'entry is', 'entries are')} on {server} only: save {'it' if alone == 1 else 'them'} first "
-            f"({ENTRIES_DIFFER}), then plan with --for {server} --way {way}"
-        )
-    return (
-        f"the data of {server} alone {'shows' if count == 1 else 'show'} {counted(count)} that no log has: save them first "
-        f"(PENDING_CHANGES), then plan with --for {server} --way {way}"
-        if count
-        else ""
-    )
+    if saved and not count:
+        count = sum(view.model.lots[number].changes for effect in saved.effects for number in effect["lots"])
+    if count:
+        show = f"the data of {server} alone {'shows' if count == 1 else 'show'} {counted(count)} that no log has"
+        if saved:
+            return f"{show}: to have the entries concerned written to a file first, {asked}"
+        return f"{show}: save them first (PENDING_CHANGES), collect with `--entries`, then {asked}"
+    if alone := on_it_alone(view.context, view.suffix, server):
+        them = "it" if alone == 1 else "them"
+        only = f"{counted(alone, 'entry is', 'entries are')} on {server} only"
+        return f"{only}: save {them} first ({ENTRIES_DIFFER}), then {asked}"
+    return ""
 
 
 def _cut_off(view: View, draft: ProposedRepair, server: str) -> str:
@@ -319,81 +318,6 @@ def _if_behind(draft: ProposedRepair) -> ProposedRepair:
         downtime=only + draft.downtime,
         costs=draft.costs and only + draft.costs,
     )
-
-
-def _saving(view: View, server: str, only: Sequence[int], awaited: bool) -> list[Step]:
-    """Write what only this server holds to a file, if its log tells what it is. `awaited`: others wait for it."""
-    model = view.model
-    # A stretch stands for several changes: which they are, the list of stranded ones tells, or the log.
-    verdicts = view.context.verdicts
-    rows = [row for row in verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
-    named = sorted({*(row["position"] for row in rows), *(_logged(view, server, only) if awaited else ())})
-    text, without = stranded_ldif(view, server, named)
-    told = {
-        number
-        for number in only
-        if sum(
-            model.lots[number].first <= position <= model.lots[number].last
-            for position in named
-            if _same(view, model.lots[number].origin, position)
-        )
-        >= model.lots[number].changes
-    }
-    if not text or not told:
-        return []
-    count = sum(model.lots[number].changes for number in told)
-    where = f"the changelog of {server} has" if left_in_log(verdicts, server, view.suffix) else f"{server} holds"
-    lacks = f" Not in it: {'; '.join(without)}." if without else ""
-    also = sorted({name for name, other in model.servers.items() if name != server and told & other.holds})
-    first = (
-        f"fill {listed(also)} anew as well, which {'has' if len(also) == 1 else 'have'} them, too; then "
-        if also
-        else ""
-    )
-    return [
-        Step(
-            key=f"save-{server}",
-            repair="save",
-            server=server,
-            on=server,
-            suffix=view.suffix,
-            says=f"{counted(count)} that {'of the servers with a changelog ' if also else ''}only {where} are written to a file, "
-            f"for whoever decides about them.{lacks}",
-            stands_on="no file of that name is there",
-            expects=f"the file is there: {first}once all servers are alike, send what of it is still right to a supplier "
-            "(ldapmodify -f)",
-            risk="none: nothing is written to a server",
-            undo="delete the file",
-            sends=text,
-            effects=({"do": "save", "lots": sorted(told)},),
-            details={"file": f"stranded-on-{as_file_name(server)}{_of_many(view)}.ldif"},
-        )
-    ]
-
-
-def _logged(view: View, server: str, only: Sequence[int]) -> list[str]:
-    """The changes of lots that the log of a server has: a lot may stand for a stretch of several."""
-    lots = [view.model.lots[number] for number in only]
-    ends = pc.field("position") >= min((lot.first for lot in lots), default="")
-    ends &= pc.field("position") <= max((lot.last for lot in lots), default="")
-    where = {"snapshot": view.context.topology.snapshot, "server": server, "suffix": view.suffix}
-    rows = view.context.rows("changes", ["position"], (pc.field("kind") == "change") & ends, **where) if lots else ()
-    found = sorted({position for batch in rows for position in batch.column("position").to_pylist()})
-    return [
-        position
-        for position in found
-        if any(lot.first <= position <= lot.last and _same(view, lot.origin, position) for lot in lots)
-    ]
-
-
-def _of_many(view: View) -> str:
-    """What a file of one suffix is called behind the server's name, if there is more than one suffix."""
-    several = len({one.suffix for one in view.context.topology.replicas}) > 1
-    return f"-of-{as_file_name(view.suffix or '')}" if several else ""
-
-
-def _same(view: View, origin: str, position: str) -> bool:
-    return view.model.origin_of(view.context.topology.system.typed(position) or position) == origin
 
 
 def _excluded(view: View, link: Link) -> set[str]:

@@ -89,6 +89,8 @@ class FailingAgreement:
     refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
     refused_at: dict[tuple[str, int], datetime] = field(default_factory=dict)
     """When each was refused last."""
+    refused_from: dict[tuple[str, int], datetime] = field(default_factory=dict)
+    """When each was refused first."""
     no_anchor: bool = False
     """True if its last session found no record of its anchor."""
     full: str = ""
@@ -141,6 +143,7 @@ class FailingAgreement:
             self.refusals[key] += 1
             if place.at:
                 self.refused_at[key] = place.at
+                self.refused_from.setdefault(key, place.at)
 
     @property
     def connecting(self) -> bool:
@@ -157,6 +160,7 @@ class FailingAgreement:
         self.counts.clear()
         self.kept.clear()
         self.refusals.clear()
+        self.refused_from.clear()
         self.schema.clear()
         self.firsts.clear()
         self.last = self.network = self.stopped = self.guessed = None

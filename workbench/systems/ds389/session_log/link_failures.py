@@ -74,7 +74,13 @@ from workbench.systems.ds389.session_log.lines import session_logs
 from workbench.systems.ds389.session_log.link_fixes import DUPLICATE_ID, Agreement, fixes_of, start_again
 from workbench.systems.ds389.session_log.listening_ports import plain_port, why_not_reached
 from workbench.systems.ds389.session_log.lost_anchors import by_its_log
-from workbench.systems.ds389.session_log.read_only_suppliers import of_consumer, read_only_last, reads_only
+from workbench.systems.ds389.session_log.read_only_suppliers import (
+    log_switched_off,
+    of_consumer,
+    read_only_last,
+    reads_only,
+    says_no_log,
+)
 from workbench.systems.ds389.session_log.refusals import (
     LOGIN_NOTES,
     LOGIN_NOTES_SAY,
@@ -305,8 +311,8 @@ def _told(
         says = f"the consumer said that it has the supplier's replica ID (code {cause.code}), and its own entry shows another"
         cause = replace(cause, code=0, says=f"{says} one; it was changed since, or the agreement led elsewhere then")
     if no_log := reads_only(shown, link):
-        says = f"{link.supplier} is a read-only consumer now, and sends nothing (code {cause.code})"
-        cause = replace(cause, says=says, short="its supplier is a read-only consumer")
+        says, short = says_no_log(shown, link, cause.code)
+        cause = replace(cause, says=says, short=short)
     means = silent or there or (meant[0] if meant and meant[0] != link.consumer else None)
     if meant and cause.reason == TLS:
         meant = None  # the encrypted port is another one, so the address may be right
@@ -331,6 +337,7 @@ def _told(
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was, unprepared=cause.short == NOT_PREPARED,
         usual_login=usual_login, rejected=cause.short, bare=bare, allowed=allowed, groups=groups_allowed(case, shown, link),
+        unlogged=log_switched_off(shown, link),
         plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
         refills=down and fills_anew(case, link, one.row, places, str(link.consumer or silent)),
         **of_consumer(shown, link, failing),
@@ -374,6 +381,8 @@ def _refusing(
         return Cause(BACKING_OFF, REFUSES_ALL, says, "notes of failed logins refused")
     csn, error = min((key for key in looping if key[0] in others), default=min(looping))
     one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
+    begun = one.refused_from.get((csn, error))
+    one.firsts = {"retry_later": begun} if begun else one.firsts  # what failed before it failed for another reason
     if error < 0 and len(one.schema) >= _LOOPS_FROM:
         answer = f"in every session the consumer refuses the schema of {one.link.supplier} ({one.schema[-1]})"
         return Cause(REFUSED, error, f"{answer}, and the connection ends", SCHEMA_REFUSED)

@@ -27,6 +27,7 @@ from workbench.rules.link_failures import (
     UNREACHABLE,
     WRONG_SUFFIX,
 )
+from workbench.systems.ds389.native import replica_dn
 from workbench.systems.ds389.session_log.agreement_addresses import address_words, host_damaged, not_prepared
 from workbench.systems.ds389.session_log.certificate_fixes import certificate_fixes
 from workbench.systems.ds389.session_log.change_fixes import (
@@ -39,7 +40,7 @@ from workbench.systems.ds389.session_log.change_fixes import (
     writable_again,
 )
 from workbench.systems.ds389.session_log.hubs import of_mistaken, own_element_first
-from workbench.systems.ds389.session_log.read_only_suppliers import of_read_only
+from workbench.systems.ds389.session_log.read_only_suppliers import log_on_again, of_read_only
 from workbench.systems.ds389.session_log.supplier_logins import allow
 
 Fix = Mapping[str, str | None]
@@ -58,6 +59,7 @@ class Agreement:
     refills     the supplier began to fill it, and its log does not say that this ended
     silent      it takes connections, and does not answer in time
     reads_only  the supplier is a read-only consumer: it keeps no changelog
+    unlogged    the supplier makes changes, and its changelog was switched off
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     rejected    why the link fails, in a few words: with TLS why the certificate of the consumer was rejected
     bare        the consumer answered when servers were collected, and showed no replicated suffix
@@ -130,6 +132,7 @@ class Agreement:
     bare: bool = False
     allowed: bool = False
     groups: tuple[str, ...] = ()
+    unlogged: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -159,6 +162,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         return _of_hub(link)
     if link.not_first:
         return own_element_first(link, start_again(link))
+    if link.unlogged:
+        return log_on_again(link, replica_dn(link.suffix))
     if link.reads_only:
         return _of_consumer(link)
     if link.unprepared:

@@ -25,6 +25,34 @@ def reads_only(shown: Topology, link: Link) -> bool:
     return any((one.server, one.suffix) == (link.supplier, link.suffix) and not one.keeps_log for one in shown.replicas)
 
 
+def log_switched_off(shown: Topology, link: Link) -> bool:
+    """True if the supplier makes changes and keeps no changelog: nobody made it a consumer, its nsDS5Flags was set to 0."""
+    ends = [one for one in shown.replicas if (one.server, one.suffix) == (link.supplier, link.suffix)]
+    return any(one.origin is not None and not one.keeps_log for one in ends)
+
+
+def says_no_log(shown: Topology, link: Link, code: int) -> tuple[str, str]:
+    """Why a supplier without a changelog sends nothing, as the end of a sentence, and in a few words."""
+    if log_switched_off(shown, link):
+        says = (
+            f"{link.supplier} is a supplier that keeps no changelog (nsDS5Flags is 0), and sends nothing (code {code})"
+        )
+        return says, "its supplier keeps no changelog"
+    says = f"{link.supplier} is a read-only consumer now, and sends nothing (code {code})"
+    return says, "its supplier is a read-only consumer"
+
+
+def log_on_again(link: Agreement, replica: str) -> tuple[Mapping[str, str | None], ...]:
+    """What has a supplier keep a changelog again whose nsDS5Flags was set to 0. `replica`: the name of its replica entry."""
+    return (
+        step(
+            f"have {link.supplier} keep a changelog again: set nsDS5Flags to 1 in {replica} there (ldapmodify), and restart it",
+            "its own changes reach nobody: a replica whose nsDS5Flags is 0 keeps no changelog, whatever its type and its ID",
+            "first save what it alone has (PENDING_CHANGES): its new changelog does not have that, and a session passes over it",
+        ),
+    )
+
+
 def read_only_last(shown: Topology, failing: Iterable[Failing]) -> list[Failing]:
     """Failing links, those of read-only suppliers last: by then it is known which other links to their consumers run."""
     return sorted(failing, key=lambda one: reads_only(shown, one.link))

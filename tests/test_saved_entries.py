@@ -1,0 +1,48 @@
+"""What only the data of a server show is written to a file before they go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entry_samples import entry, export
+from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
+
+from workbench.repair.case_plan import plan_for
+
+WAY = "initialise-from-s1"
+
+
+def shown_by_one(entries: bool) -> dict[str, Any]:
+    """s2 made uid=new at 20 and lost its changelog since; s1, which trimmed what s2 waits for, never got that."""
+    first, second = claims(r1=(1, 20), r2=(1, 10)), claims(r1=(1, 9), r2=(1, 20))
+    old, new = entry("uid=old", 1), entry("uid=new", 2, "mail: n@example.com").replace(csn(1, 1), csn(20, 2))
+    files: dict[str, Any] = {
+        "s1.replica.ldif": replica(1, elements(first)),
+        "s1.changelog.ldif": changelog([csn(15, 1), csn(20, 1)], purge=[csn(12, 1), csn(10, 2)]),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(2, elements(second)),
+        "s2.changelog.ldif": changelog([], marks=[csn(9, 1), csn(20, 2)]),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+    if entries:
+        files["s1.entries.ldif"] = export(elements(first), [old])
+        files["s2.entries.ldif"] = export(elements(second), [old, new])
+    return files
+
+
+@pytest.mark.parametrize("entries", [True, False])
+def test_a_server_is_filled_on_request_once_its_entries_are_in_a_file(entries: bool, tmp_path: Path) -> None:
+    case = case_of(tmp_path, shown_by_one(entries))
+    plan = plan_for(case, only=["s2"], ways=[WAY])
+    (asked,) = (course for course in plan.courses if course.way == WAY)
+    if not entries:
+        assert not asked.chosen and asked.refused == "the model throws away 1 change unsaved"
+        return
+    assert asked.chosen and (asked.lost, asked.saved) == (1, 1)
+    saving, filling = plan.steps
+    assert saving.says.startswith("what s2 alone shows of 1 change that no log has, in 1 entry, is written to a file")
+    assert "dn: uid=new,dc=example,dc=com" in saving.sends and "mail: n@example.com" in saving.sends
+    assert "uid=old" not in saving.sends and saving.details["file"] == "entries-of-s2.ldif"
+    assert filling.key.endswith("initialise-s2-from-s1")

@@ -1,0 +1,163 @@
+"""What only one server has is written to a file before its data go: by its log, else as its entries show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from workbench.diagnosis.left_in_logs import left_in_log
+from workbench.model import counted, listed
+from workbench.repair.plan_types import Step, View
+from workbench.safety import as_file_name
+from workbench.systems.ds389.native import add, ldif
+from workbench.systems.ds389.repairs.evidence import Present, present_on, stranded_ldif
+from workbench.systems.ds389.rules.own_attributes import BY_SERVER
+
+SAVED_ENTRIES = "save-entries-of"
+"""How the key of a step begins that writes entries to a file."""
+MOST_SAVED = 5_000
+"""Entries that are written to a file: of more, the whole export of the server is the better copy."""
+
+
+def saving(view: View, server: str, only: Sequence[int], awaited: bool) -> list[Step]:
+    """Write what only this server holds to a file, if its log tells what it is. `awaited`: others wait for it."""
+    model = view.model
+    # A stretch stands for several changes: which they are, the list of stranded ones tells, or the log.
+    verdicts = view.context.verdicts
+    rows = [row for row in verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
+    named = sorted({*(row["position"] for row in rows), *(_logged(view, server, only) if awaited else ())})
+    text, without = stranded_ldif(view, server, named)
+    told = {
+        number
+        for number in only
+        if sum(
+            model.lots[number].first <= position <= model.lots[number].last
+            for position in named
+            if _same(view, model.lots[number].origin, position)
+        )
+        >= model.lots[number].changes
+    }
+    shown = _saving_shown(view, server, _unlogged(view, server, sorted({*only} - told)))
+    if not text or not told:
+        return shown
+    count = sum(model.lots[number].changes for number in told)
+    where = f"the changelog of {server} has" if left_in_log(verdicts, server, view.suffix) else f"{server} holds"
+    are = "is" if count == 1 else "are"
+    lacks = f" Not in it: {'; '.join(without)}." if without else ""
+    also = sorted({name for name, other in model.servers.items() if name != server and told & other.holds})
+    first = (
+        f"fill {listed(also)} anew as well, which {'has' if len(also) == 1 else 'have'} them, too; then "
+        if also
+        else ""
+    )
+    return [
+        Step(
+            key=f"save-{server}",
+            repair="save",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"{counted(count)} that {'of the servers with a changelog ' if also else ''}only {where} {are} written to a "
+            f"file, for whoever decides about them.{lacks}",
+            stands_on="no file of that name is there",
+            expects=f"the file is there: {first}once all servers are alike, send what of it is still right to a supplier "
+            "(ldapmodify -f)",
+            risk="none: nothing is written to a server",
+            undo="delete the file",
+            sends=text,
+            effects=({"do": "save", "lots": sorted(told)},),
+            details={"file": f"stranded-on-{as_file_name(server)}{_of_many(view)}.ldif"},
+        ),
+        *shown,
+    ]
+
+
+def _saving_shown(view: View, server: str, lots: Sequence[int]) -> list[Step]:
+    """Write the entries to a file in which the data of a server show changes that no log has, as they stand there."""
+    if not lots:
+        return []
+    chosen = [view.model.lots[number] for number in lots]
+    spans = [(lot.origin, lot.first, lot.last) for lot in chosen]
+    marked = _marked(view, server, spans)
+    there = present_on(view, server, marked) if marked else None
+    if not there:
+        return []
+    gone = [f"# deleted there: {marked[entry]}\n" for entry in sorted(marked.keys() - there.keys())]
+    changes = sum(lot.changes for lot in chosen)
+    return [
+        Step(
+            key=f"{SAVED_ENTRIES}-{server}",
+            repair="save",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"what {server} alone shows of {counted(changes)} that no log has, in {counted(len(there), 'entry', 'entries')}"
+            f", is written to a file, as it stood when {server} was read, for whoever decides about it",
+            stands_on="no file of that name is there",
+            expects="the file is there: once all servers are alike, write what of it is still right on a supplier",
+            risk="none: nothing is written to a server. Values of the entries that other changes made are in the file, too, and "
+            "secrets are not",
+            undo="delete the file",
+            sends="\n".join([*(_as_it_stands(there[entry]) for entry in sorted(there)), "".join(gone)]),
+            effects=({"do": "save", "lots": sorted(lots)},),
+            details={"file": f"entries-of-{as_file_name(server)}{_of_many(view)}.ldif"},
+        )
+    ]
+
+
+def _marked(view: View, server: str, spans: Sequence[tuple[str, str, str]]) -> dict[str, str]:
+    """The entries of a server that carry a change of these spans, with their names; empty if they are too many to be listed."""
+    system = view.context.topology.system
+    lowest, found = min(first for _, first, _ in spans), dict[str, str]()
+    where = (pc.field("position") >= lowest) & pc.field("entry").is_valid()
+    columns = ["entry", "target", "origin", "position"]
+    asked = {"snapshot": view.context.topology.snapshot, "server": server, "suffix": view.suffix}
+    for batch in view.context.rows("entry_states", columns, where, **asked):
+        for row in batch.to_pylist():
+            change = system.change_of(row["position"])
+            if any(row["origin"] == of and first <= change <= last for of, first, last in spans):
+                found[row["entry"]] = row["target"]
+        if len(found) > MOST_SAVED:
+            return {}
+    return found
+
+
+def _as_it_stands(one: Present) -> str:
+    """An entry as LDIF, without what the server writes itself."""
+    values = {
+        name: some for name, some in one.values.items() if name.lower() not in BY_SERVER and name not in one.hidden
+    }
+    hidden = "".join(f"# not in it: {name}\n" for name in sorted(one.hidden) if name.lower() not in BY_SERVER)
+    return f"# nsUniqueId {one.entry}\n{hidden}{ldif([add(one.dn, values)])}"
+
+
+def _unlogged(view: View, server: str, only: Sequence[int]) -> list[int]:
+    """Those of some lots of which the log of a server has no change."""
+    logged, lots = _logged(view, server, only), view.model.lots
+    return [number for number in only if not any(lots[number].first <= one <= lots[number].last for one in logged)]
+
+
+def _logged(view: View, server: str, only: Sequence[int]) -> list[str]:
+    """The changes of lots that the log of a server has: a lot may stand for a stretch of several."""
+    lots = [view.model.lots[number] for number in only]
+    ends = pc.field("position") >= min((lot.first for lot in lots), default="")
+    ends &= pc.field("position") <= max((lot.last for lot in lots), default="")
+    where = {"snapshot": view.context.topology.snapshot, "server": server, "suffix": view.suffix}
+    rows = view.context.rows("changes", ["position"], (pc.field("kind") == "change") & ends, **where) if lots else ()
+    found = sorted({position for batch in rows for position in batch.column("position").to_pylist()})
+    return [
+        position
+        for position in found
+        if any(lot.first <= position <= lot.last and _same(view, lot.origin, position) for lot in lots)
+    ]
+
+
+def _of_many(view: View) -> str:
+    """What a file of one suffix is called behind the server's name, if there is more than one suffix."""
+    several = len({one.suffix for one in view.context.topology.replicas}) > 1
+    return f"-of-{as_file_name(view.suffix or '')}" if several else ""
+
+
+def _same(view: View, origin: str, position: str) -> bool:
+    return view.model.origin_of(view.context.topology.system.typed(position) or position) == origin
