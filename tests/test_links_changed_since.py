@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 from detector_samples import findings, of, zulu
-from link_samples import DISABLED_BEFORE, FINE, MANAGER, NO_CONNECTION, NO_PERMISSION, line, mesh, not_connected
+from link_samples import (
+    DISABLED_BEFORE,
+    FINE,
+    MANAGER,
+    NO_CONNECTION,
+    NO_PERMISSION,
+    bind_failed,
+    bind_resumed,
+    line,
+    mesh,
+    not_connected,
+)
 from mesh_samples import SUFFIX, case_of
 
 from workbench.diagnosis.case_diagnosis import diagnose
@@ -114,3 +125,22 @@ def test_a_login_that_the_consumer_allows_by_now(named: bool, tmp_path: Path) ->
     else:
         assert "--repl-add-bind-dn" in first["repair"] and "cn=senders,dc=example,dc=com" in first["caution"]
         assert "repl-agmt poke" in fails["fix"][1]["repair"]
+
+
+@pytest.mark.parametrize(("logged", "stands"), [("failed", True), ("failed, then resumed", False), ("", False)])
+def test_an_agreement_out_of_a_configuration_file_whose_login_fails_by_the_log(
+    logged: str, stands: bool, tmp_path: Path
+) -> None:
+    """Files that a person copied: dse.ldif has the agreement and no status of it, the errors log has the refused login."""
+    files = mesh("", "", ended=None)
+    entry = files["s1.agreements.ldif"].replace("nsds5replicaLastUpdateStatus: \n", "")
+    files["s1.agreements.ldif"] = entry.replace(
+        "nsDS5ReplicaBindDN", "nsDS5ReplicaBindMethod: SASL/DIGEST-MD5\nnsDS5ReplicaBindDN"
+    )
+    log = bind_failed(9, "49 (Invalid credentials)") if "failed" in logged else ""
+    files["s1.errors.log"] = log + (bind_resumed(12) if "resumed" in logged else "") + _READ
+    fails = of("LINK_FAILING", findings(tmp_path, files))
+    assert [one["reason"] for one in fails] == (["bind_refused"] if stands else [])
+    for one in fails:
+        assert "logs in with SASL/DIGEST-MD5" in one["summary"] and one["waiting"] == 5
+        assert "--bind-method SIMPLE" in one["fix"][0]["repair"] and "poke" in one["fix"][1]["repair"]

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 from workbench.diagnosis.carried_changes import rows_elsewhere
 from workbench.diagnosis.dropped_changes import answers_that_count
 from workbench.diagnosis.initialisations import initialisations
+from workbench.diagnosis.lacking_operations import HAD, OperationLogs
 from workbench.diagnosis.older_state_put_back import not_put_back
 from workbench.diagnosis.resets import CLOCKS_APART, resets_of
 from workbench.diagnosis.twin_changes import MissedChanges
 from workbench.engine.change_fingerprints import among, likeness, parts_with
 from workbench.engine.position_index import Source
-from workbench.engine.positions import NONE, Positions, of_keys, place, union
-from workbench.engine.selective_read import changes_of, highest, named_in, rows_at, rows_of, rows_where
-from workbench.intake.inputs import SET_BACK, SILENT, Input, spans_of
-from workbench.model import NO_END
+from workbench.engine.positions import NONE, Positions, of_keys, union
+from workbench.engine.selective_read import changes_of, highest, rows_at, rows_of, rows_where
+from workbench.intake.inputs import Input
 from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
@@ -33,8 +33,6 @@ from workbench.topology.topology import Link, Replica
 _APPLIED = ("position", "outcome", "at", "code", "replicated", "origin")
 ANSWERED_BEFORE = timedelta(seconds=10)
 """A vector that is read so long after an answer covers the change, if it was applied."""
-_HAD = ["applied", "received"]
-"""Outcomes of a change that a server has."""
 
 
 class Proofs:
@@ -290,7 +288,7 @@ class Proofs:
         read = self.evidence.began.get(self.replica.server)
         after = max(after, read - ANSWERED_BEFORE) if read and not stands_still else after
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
-        had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
+        had = [outcome for outcome in HAD if outcome != "received" or origin != self.replica.origin]
         lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)
         lines &= (pc.field("at") > pa.scalar(after, pa.timestamp("us", "UTC"))) & answers_that_count(
             self.evidence, server
@@ -349,7 +347,7 @@ class Proofs:
         left = older & ~inside
         for supplier in self.filled_by if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
-            where = self.evidence.between(some[left]) & pc.field("outcome").isin(_HAD)
+            where = self.evidence.between(some[left]) & pc.field("outcome").isin(HAD)
             where &= (pc.field("at") < pa.scalar(reset.began)) & answers_that_count(self.evidence, supplier.server)
             rows = self.evidence.told("applied", ["position", "at"], where, supplier.server)
             if len(rows):
@@ -412,106 +410,8 @@ class Proofs:
     # --- absence from the log of operations
 
     def lacking_operations(self, some: Positions, without: Numbers) -> Numbers:
-        """For each position: a log of operations that covers its time names a later change of its origin, and not it.
-
-        What the server lacked that its data came from (`without`), can only have come since.
-        """
-        lacking = np.zeros(len(some), bool)
-        own = self.evidence.numbers.get(self.replica.origin or "", -1)
-        # What came with the data of another server was never logged, also if the data were replaced again since.
-        came = [reset.ended for reset in self.resets if reset.kind == TOTAL]
-        for one in self.evidence.inputs:
-            span = one.facts.get("time", {})
-            counts = one.facts.get("results_with_csn", 1) and not one.facts.get("results_without_position")
-            if one.server != self.replica.server or format_with(one.kind).evidence != "access_log" or not counts:
-                continue
-            if not span.get("min"):
-                continue
-            first = datetime.fromisoformat(span["min"]).astimezone(UTC)
-            began = max([first, *came])
-            lacking |= self._lacking_in(one, began, some, own)
-            if came and first < began:
-                left = np.flatnonzero(without & ~lacking & (some.origin != own))
-                lacking[left] = self._never_named(one, began, some[left])
-        return lacking
-
-    def _never_named(self, one: Input, since: datetime, some: Positions) -> Numbers:
-        """For each position: the log names a later change of its origin that came since, without a gap, and not it."""
-        found = np.zeros(len(some), bool)
-        keys = some.keys(self.system, self.names)
-        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
-        origins = sorted({self.names[number] for number in some.origin.tolist()})
-        where = pc.field("outcome").isin(_HAD) & pc.field("origin").isin(pa.array(origins, pa.string()))
-        where &= pc.field("at") > pa.scalar(since, pa.timestamp("us", "UTC"))
-        rows = (
-            self.evidence.told("applied", ["position", "at", "replicated"], where, one=one).to_pylist() if keys else []
-        )
-        silent = [begin for begin, end in self._silences(one) if end > since]
-        for number in np.flatnonzero(~some.within(named)).tolist():
-            key, origin = keys[number], self.names[int(some.origin[number])]
-            later = [
-                row["at"]
-                for row in rows
-                if row["replicated"] is not False
-                and row["position"] > key
-                and self.system.origin_of(row["position"]) == origin
-            ]
-            found[number] = bool(later) and not any(begin <= min(later) for begin in silent)
-        return found
-
-    def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
-        lacking = np.zeros(len(some), bool)
-        silent = self._silences(one)
-        asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
-        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
-        # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
-        asked = asked[~some[asked].within(named)]
-        if not len(asked):
-            return lacking
-        for origin in np.unique(some.origin[asked]).tolist():
-            theirs = named[named.origin == origin]
-            mine = asked[some.origin[asked] == origin]
-            after = np.array(
-                [place(theirs.hi, theirs.lo, (int(some.hi[at]), int(some.lo[at])), "right") for at in mine]
-            )
-            followed = after < len(theirs)
-            mine, after = mine[followed], after[followed]
-            if not len(mine):
-                continue
-            chosen = np.unique(after)
-            wanted = theirs[chosen].keys(self.system, self.names)
-            where = pc.field("position").isin(wanted) & pc.field("outcome").isin(_HAD)
-            rows = self.evidence.told("applied", ["position", "at", "replicated"], where, one=one)
-            first: dict[str, datetime] = {}
-            for row in rows.to_pylist():
-                if row["at"] is not None and row["replicated"] is not False:
-                    first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
-            for number, key in zip(chosen.tolist(), wanted, strict=True):
-                at, made = first.get(key), self.system.moment(key)
-                if at is None or made is None or any(since <= at and until == NO_END for since, until in silent):
-                    continue
-                # A clock that is ahead makes positions of a later time than the change was made.
-                ahead = max(timedelta(0), made - at)
-                # The log may have been off, or of a form that tells nothing, until it went on.
-                whole = max([began, *(until for since, until in silent if since <= at)])
-                covered = some.hi[mine] >= self.system.instant(whole + ahead + timedelta(seconds=1))
-                lacking[mine[(after == number) & covered]] = True
-        return lacking
-
-    def _silences(self, one: Input) -> list[tuple[datetime, datetime]]:
-        """The spans of which a log of operations may not tell, by all that its server wrote."""
-        logs = [other for other in self.evidence.inputs if other.server == one.server]
-        return [span for log in logs for fact in (SILENT, SET_BACK) for span in spans_of(log, fact)]
-
-    def _unclear_in(self, one: Input) -> Positions:
-        """What lines of a log name that may be of another suffix: nobody knows whether it is lacking."""
-        if not self.evidence.of_several(one):
-            return NONE
-        named = pc.field("position").is_valid()
-        rows = self.evidence.told("applied", ["position"], named, one=one, unclear=True)
-        keys = pc.unique(changes_of(self.system, rows["position"])).to_pylist() if len(rows) else []
-        known = [key for key in keys if self.system.origin_of(key) in self.evidence.numbers]
-        return of_keys(self.system, known, self.evidence.numbers)
+        """For each position: a log of operations that covers its time names a later change of its origin, and not it."""
+        return OperationLogs(self.evidence, self.replica, self.resets).lacking(some, without)
 
     # --- acknowledged, not applied, and logged without a position
 
@@ -530,7 +430,7 @@ class Proofs:
         told = {(row["at"], row["operation"], (row["target"] or "").lower()) for row in rows.to_pylist()}
         since = self.perhaps or self.since  # the later one
         lines = Counter((operation, target) for at, operation, target in told if since is None or (at and at >= since))
-        where_has = pc.field("outcome").isin(_HAD) & here
+        where_has = pc.field("outcome").isin(HAD) & here
         present = rows
         if len(rows):
             present = self.evidence.told("applied", ["operation", "target"], where_has, server)

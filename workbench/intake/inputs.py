@@ -342,6 +342,7 @@ entries of a total initialisation came; that came twice, for the clock was set b
 
 def spans_of(one: Input, fact: str) -> list[tuple[datetime, datetime]]:
     """The spans of time of such a fact."""
-    spans = (span.partition("/") for span in one.facts.get(fact, ()))
+    said = one.facts.get(fact, ())
+    spans = [(said["min"], said["max"])] if isinstance(said, dict) else [span.split("/") for span in said]
     told = datetime.fromisoformat
-    return [(told(begin).astimezone(UTC), told(end).astimezone(UTC)) for begin, _, end in spans]
+    return [(told(begin).astimezone(UTC), told(end).astimezone(UTC)) for begin, end in spans]

@@ -175,7 +175,7 @@ def behind_when_read(context: DetectorContext) -> Iterator[Finding]:
 
 def set_back(context: DetectorContext) -> Iterator[Finding]:
     """Servers whose clock was set back, as the times of their own logs show, and was still behind when they were read."""
-    told = {one.server for one in context.once(slow_servers)}
+    told = {one.server for one in context.once(slow_servers)} | {one.server for one in behind_when_read(context)}
     for reading in context.topology.readings:
         server, shown = reading.server, context.topology.snapshot
         logs = [one for one in context.inputs if (one.server, one.snapshot) == (server, shown)]

@@ -97,13 +97,13 @@ class AccessLogReader:
         self._backwards = Backwards()
 
     def __call__(self, piece: Piece) -> Parsed:
-        lines = Lines(piece, self._room)
+        lines, mixed = Lines(piece, self._room), False
         if self._objects.any_in(lines):
             batch, times = self._read_json(lines, piece.ended)
             lines.usable &= self._objects.text
-            if lines.usable.any():
+            if mixed := bool(lines.usable.any()):
                 text, written = self._read_text(lines)
-                batch, times = batch.merged(text), np.concatenate((written, times))
+                batch, times = batch.merged(text), np.concatenate((times, written))
         else:
             batch, times = self._read_text(lines)
         self._acknowledged.judge(batch, times)
@@ -113,7 +113,7 @@ class AccessLogReader:
         self._acknowledged.seen(facts["by_origin"])
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}
-        if back := self._backwards(times):
+        if not mixed and (back := self._backwards(times)):
             facts = {**facts, "set_back": back}
         if unlinked := self._deletions.read([*batch.unlinked, *deletions(lines)], batch, piece.ended):
             facts = {**facts, "unlinked": unlinked}

@@ -117,16 +117,17 @@ class ErrorsLogReader:
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
         rows = _Rows()
-        times = np.zeros(0, np.int64)
+        times, mixed = np.zeros(0, np.int64), False
         if self._objects.any_in(lines):
             times = self._read_json(lines, piece.ended, rows)
             lines.usable &= self._objects.text
+            mixed = bool(lines.usable.any())
         if lines.usable.any():
             times = np.concatenate((times, _read_text(lines, rows)))
         facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
         if silent := self._silent(rows.messages, piece.ended):
             facts["silent"] = silent
-        if back := self._backwards(times):
+        if not mixed and (back := self._backwards(times)):
             facts["set_back"] = back
         if b"dbmdb_" in piece.data or (piece.offset == 0 and _LMDB_VERSION.search(piece.data[:_TITLES])):
             facts["storage"] = {"lmdb": 1}

@@ -176,15 +176,17 @@ class Backwards:
     def __init__(self) -> None:
         self._highest: int | None = None
 
-    def __call__(self, times: Column) -> list[str]:
-        """From the first time that comes again to the highest before: in between nobody knows what time it was."""
+    def __call__(self, times: Column) -> dict[str, str]:
+        """From the lowest time that comes again to the highest before: in between nobody knows what time it was."""
         known = times[times != NO_TIME]
         if not len(known):
-            return []
+            return {}
         before = np.maximum.accumulate(np.concatenate([known[:1] if self._highest is None else [self._highest], known]))
         again = known < before[:-1] - SET_BACK_BY
         self._highest = int(before[-1])
-        return [span_of(np.array([known[again].min(), before[:-1][again].max()]))] if again.any() else []
+        if not again.any():
+            return {}
+        return {"min": iso_time(int(known[again].min())), "max": iso_time(int(before[:-1][again].max()))}
 
 
 OPEN_ENDED = int(NO_END.timestamp() * 1_000_000)

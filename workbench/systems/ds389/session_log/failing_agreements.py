@@ -25,7 +25,7 @@ from workbench.rules.link_failures import (
     TRANSIENT,
     UNREACHABLE,
 )
-from workbench.systems.ds389.rules.link_reasons import BROKEN, LOCKED, Cause, stopped_for
+from workbench.systems.ds389.rules.link_reasons import BROKEN, LOCKED, Cause, cause_of, stopped_for
 from workbench.systems.ds389.session_log.closed_links import goes_on
 from workbench.systems.ds389.session_log.initialisations import last_success
 from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, line_shown
@@ -61,6 +61,8 @@ _ONLINE = "replica_online"
 """Its data were replaced: the agreements of that suffix begin anew, those that had stopped, too."""
 _ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | _FURTHER | {_SWITCHED, _SCHEMA, _ONLINE})
 _BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
+_BY_SASL = frozenset({"DIGEST-MD5", "GSSAPI"})
+_RESULT = re.compile(r"LDAP error (-?[0-9]{1,3})\b")
 _WRONG = re.compile(r"LDAP error 49\b")
 
 
@@ -252,6 +254,35 @@ def stopped_for_good(
                 continue
             one = FailingAgreement(link, row, stopped_for(lines[0][0]["text"]), stopped=at)
             one.add(*lines[0])
+            yield one
+
+
+def refused_by_log(
+    log: Any, unread: Iterable[tuple[Link, Row]], alike: Mapping[str, int]
+) -> Iterator[FailingAgreement]:
+    """The agreements whose status was not collected, and whose login fails by the last word of the log of their supplier.
+
+    Lines name no suffix: of several agreements of one name (`alike`: how many are switched on) nothing is said.
+    """
+    named = {link.name: (link, row) for link, row in unread if alike[link.name] == 1}
+    refused: dict[str, list[tuple[Row, Place]]] = {}
+    for row, place in log.lines((*_RUNS, "bind"), WITH_TEXT) if named else ():
+        name = row["link"] or ""
+        if name in named and row["code"] == "bind" and dict(row["numbers"] or ()).get("outcome") == "failed":
+            refused.setdefault(name, []).append((row, place))
+        else:
+            refused.pop(name, None)
+    for name, lines in sorted(refused.items()):
+        link, row = named[name]
+        method = dict(lines[-1][0]["numbers"] or ()).get("method", "")
+        if method in _BY_SASL and not row.get("method"):
+            row = {**row, "method": f"SASL/{method}"}
+        told = _RESULT.search(lines[-1][0]["text"] or "")
+        cause = cause_of(f"Error ({told[1]}) LDAP error", row.get("transport")) if told else None
+        if cause:
+            one = FailingAgreement(link, row, cause)
+            for line in lines:
+                one.add(*line)
             yield one
 
 

@@ -66,7 +66,13 @@ from workbench.systems.ds389.session_log.closed_links import (
     status_shown,
     tried_last,
 )
-from workbench.systems.ds389.session_log.failing_agreements import FATAL, FailingAgreement, read_lines, stopped_for_good
+from workbench.systems.ds389.session_log.failing_agreements import (
+    FATAL,
+    FailingAgreement,
+    read_lines,
+    refused_by_log,
+    stopped_for_good,
+)
 from workbench.systems.ds389.session_log.fillings_begun import fills_anew
 from workbench.systems.ds389.session_log.hubs import AS_HUB, NOT_FIRST, mistaken_says, once_of, taken_for
 from workbench.systems.ds389.session_log.initialisations import filled_at, left_unfilled
@@ -147,7 +153,8 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
             begun.add(key)
     empty = left_unfilled(places, statuses) if failing else {}
     stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(FATAL)}
-    if not failing and not stopped:
+    unread = _without_status(case, shown, statuses)
+    if not failing and not stopped and not unread:
         return found
     logs = session_logs(case.until(shown.snapshot))
     suffixes = Counter((link.supplier, link.name) for link in shown.links)
@@ -164,6 +171,11 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
         ]  # fmt: skip
         on = Counter(link.name for link in shown.links if link.supplier == log.server and link.enabled is not False)
         failing.setdefault(log.server, []).extend(stopped_for_good(log, quiet, on))
+    for log in (log for log in logs if log.server in unread):
+        on = Counter(link.name for link in shown.links if link.supplier == log.server and link.enabled is not False)
+        named = {one.link.name for one in failing.get(log.server, ())}
+        left = [(link, row) for link, row in unread[log.server] if link.name not in named]
+        failing.setdefault(log.server, []).extend(refused_by_log(log, left, on))
     for log in logs:
         logins = {name: row.get("login") or "" for (server, _, name), row in statuses.items() if server == log.server}
         read_lines(log, [one for one in failing.get(log.server, ()) if not one.counts], logins, known)
@@ -178,6 +190,26 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
             ):
                 found[key] = told
     return with_certificates(case, shown, statuses, found, logs)
+
+
+def _without_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> dict[str, list[tuple[Link, Row]]]:
+    """Supplier -> its agreements of which no status was collected, as from a dse.ldif, where its log tells of failed logins."""
+    telling = {one.server for one in case.inputs if one.facts.get("codes", {}).get("bind")}
+    found: dict[str, list[tuple[Link, Row]]] = {}
+    for link in shown.links if telling else ():
+        row = statuses.get((link.supplier, link.suffix, link.name), {})
+        if link.supplier in telling and link.enabled is not False and not row.get("status"):
+            found.setdefault(link.supplier, []).append((link, row))
+    return found
+
+
+def _by_method(cause: Cause, one: FailingAgreement) -> Cause:
+    """The cause of a refused login; with the method, where it is neither a password nor a certificate."""
+    method = str(one.row.get("method") or "")
+    if cause.reason != BIND_REFUSED or not method.upper().startswith("SASL/"):
+        return cause
+    says = f"{cause.says}; the agreement logs in with {method} (nsDS5ReplicaBindMethod)"
+    return replace(cause, says=says, short=f"{cause.short} with {method}")
 
 
 def _usual_login(link: Link, statuses: Mapping[LinkKey, Mapping[str, Any]]) -> str:
@@ -281,7 +313,7 @@ def _told(
     allowed = cause.reason == PERMISSION and is_allowed(case, shown, link, one.row.get("login") or "")
     if allowed and link.consumer:
         cause = allowed_since(cause, link.consumer)
-    cause = as_verified(cause, one.login_refused)
+    cause = _by_method(as_verified(cause, one.login_refused), one)
     if cause.reason == CLOCK_REFUSED and tried and read_after(case, shown, link, one.row, tried):
         says = f"{cause.says}; that was at its last attempt, at {tried:%Y-%m-%d %H:%M:%S}: they may be right by now"
         cause = replace(cause, says=says, short=f"{cause.short} at its last attempt")
@@ -337,7 +369,7 @@ def _told(
         elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
         mistaken=cause.short == AS_HUB, not_first=cause.short == NOT_FIRST, was=was, unprepared=cause.short == NOT_PREPARED,
         usual_login=usual_login, rejected=cause.short, bare=bare, allowed=allowed, groups=groups_allowed(case, shown, link),
-        unlogged=log_switched_off(shown, link),
+        unlogged=log_switched_off(shown, link), method=str(one.row.get("method") or ""),
         plain_port=cause.short == PLAIN_PORT, encrypted_port=plain.encrypted if plain else "",
         refills=down and fills_anew(case, link, one.row, places, str(link.consumer or silent)),
         **of_consumer(shown, link, failing),

@@ -41,7 +41,7 @@ from workbench.systems.ds389.session_log.change_fixes import (
 )
 from workbench.systems.ds389.session_log.hubs import of_mistaken, own_element_first
 from workbench.systems.ds389.session_log.read_only_suppliers import log_on_again, of_read_only
-from workbench.systems.ds389.session_log.supplier_logins import allow
+from workbench.systems.ds389.session_log.supplier_logins import allow, by_method
 
 Fix = Mapping[str, str | None]
 NOT_UNDERSTOOD = 4
@@ -59,6 +59,7 @@ class Agreement:
     refills     the supplier began to fill it, and its log does not say that this ended
     silent      it takes connections, and does not answer in time
     reads_only  the supplier is a read-only consumer: it keeps no changelog
+    method      how it logs in, as written
     unlogged    the supplier makes changes, and its changelog was switched off
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     rejected    why the link fails, in a few words: with TLS why the certificate of the consumer was rejected
@@ -133,6 +134,7 @@ class Agreement:
     allowed: bool = False
     groups: tuple[str, ...] = ()
     unlogged: bool = False
+    method: str = ""
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -145,7 +147,7 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         REFUSED: _address if link.answered is None else _answer,
         NO_SUCH_REPLICA: _replica,
         WRONG_SUFFIX: _replica,
-        PERMISSION: _permission,
+        PERMISSION: lambda link: allow(link, start_again(link)),
         SCHEDULE_CLOSED: _schedule,
         GENERATION_DIFFERS: _generation,
         NOT_INITIALISED: _initialise,
@@ -322,6 +324,8 @@ def _login(link: Agreement) -> tuple[Fix, ...]:
         "a login that the consumer does not have is refused like a wrong password: its access log says `Entry does not exist`",
         "type the password in place of PASSWORD yourself; it stays in the history of the shell",
     )
+    if link.method.upper().startswith("SASL/"):
+        return by_method(link, _set(link, "--bind-method", "SIMPLE"), start_again(link))
     if link.bare:
         fill = step(
             f"then, if it was set up anew, initialise it, {initialise(link.supplier, link.suffix, link.name)}",
@@ -468,10 +472,6 @@ def _replica(link: Agreement) -> tuple[Fix, ...]:
             "replicated nothing: no changelog has that, so compare its entries with those of the others before",
         ),
     )
-
-
-def _permission(link: Agreement) -> tuple[Fix, ...]:
-    return allow(link, start_again(link))
 
 
 def _schedule(link: Agreement) -> tuple[Fix, ...]:

@@ -69,3 +69,20 @@ def allow(link: Agreement, again: Mapping[str, str | None]) -> tuple[Mapping[str
         ),
         again,
     )
+
+
+def by_method(link: Agreement, simple: str, again: Mapping[str, str | None]) -> tuple[Mapping[str, str | None], ...]:
+    """What lets an agreement in that logs in with SASL. `simple`: the command that has it log in with a password."""
+    needs = (
+        "a credential of Kerberos on the supplier"
+        if "GSSAPI" in link.method.upper()
+        else "the password in clear text there"
+    )
+    return (
+        step(
+            f"have the agreement log in with a password, as others do, {simple}; or set up {link.consumer} for {link.method}",
+            f"{link.method} needs an entry that {link.consumer} maps the login to, and {needs}",
+            "find out first who chose that method",
+        ),
+        again,
+    )

@@ -1,0 +1,164 @@
+"""Changes that the log of operations of a server lacks: what it never logged although it logged all that time, it never got.
+
+access log of s2   from 10:00 on, names the changes 10:01 and 10:05 of s1     10:03 is lacking
+it begins at 10:04, names 10:05                                                10:03 may have come before
+it was off from 10:02 to 10:04, or the clock went back over that time          10:03 may have come unlogged
+the positions are ahead of the clock, and the log names none before 10:03      nobody knows when it came
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.engine.positions import NONE, Positions, of_keys, place, union
+from workbench.engine.selective_read import changes_of, named_in
+from workbench.intake.inputs import SET_BACK, SILENT, Input, spans_of
+from workbench.model import NO_END
+from workbench.rules.verdicts import TOTAL, Reset
+from workbench.systems import System, format_with
+from workbench.tables import Numbers
+from workbench.topology.suffix_evidence import Evidence
+from workbench.topology.topology import Replica
+
+HAD = ("applied", "received")
+"""Outcomes of a change that a server has."""
+_IN_TIME = timedelta(seconds=60)
+"""A position may be so far ahead of the clock that logs it, and still tell when its change was made."""
+
+
+@dataclass(frozen=True)
+class OperationLogs:
+    """The logs of operations of one server; `resets`: what replaced its data or its log, in the order of time."""
+
+    evidence: Evidence
+    replica: Replica
+    resets: Sequence[Reset]
+
+    @property
+    def system(self) -> System:
+        """The system of the servers."""
+        return self.evidence.system
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The origins by their numbers."""
+        return self.evidence.names
+
+    def lacking(self, some: Positions, without: Numbers) -> Numbers:
+        """For each position: a log of operations that covers its time names a later change of its origin, and not it.
+
+        What the server lacked that its data came from (`without`), can only have come since.
+        """
+        lacking = np.zeros(len(some), bool)
+        own = self.evidence.numbers.get(self.replica.origin or "", -1)
+        # What came with the data of another server was never logged, also if the data were replaced again since.
+        came = [reset.ended for reset in self.resets if reset.kind == TOTAL]
+        for one in self.evidence.inputs:
+            span = one.facts.get("time", {})
+            counts = one.facts.get("results_with_csn", 1) and not one.facts.get("results_without_position")
+            if one.server != self.replica.server or format_with(one.kind).evidence != "access_log" or not counts:
+                continue
+            if not span.get("min"):
+                continue
+            first = datetime.fromisoformat(span["min"]).astimezone(UTC)
+            began = max([first, *came])
+            lacking |= self._lacking_in(one, began, some, own)
+            if came and first < began:
+                left = np.flatnonzero(without & ~lacking & (some.origin != own))
+                lacking[left] = self._never_named(one, began, some[left])
+        return lacking
+
+    def _never_named(self, one: Input, since: datetime, some: Positions) -> Numbers:
+        """For each position: the log names a later change of its origin that came since, without a gap, and not it."""
+        found = np.zeros(len(some), bool)
+        keys = some.keys(self.system, self.names)
+        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
+        origins = sorted({self.names[number] for number in some.origin.tolist()})
+        where = pc.field("outcome").isin(HAD) & pc.field("origin").isin(pa.array(origins, pa.string()))
+        where &= pc.field("at") > pa.scalar(since, pa.timestamp("us", "UTC"))
+        rows = (
+            self.evidence.told("applied", ["position", "at", "replicated"], where, one=one).to_pylist() if keys else []
+        )
+        silent = [begin for begin, end in self._silences(one) if end > since]
+        for number in np.flatnonzero(~some.within(named)).tolist():
+            key, origin = keys[number], self.names[int(some.origin[number])]
+            later = [
+                row["at"]
+                for row in rows
+                if row["replicated"] is not False
+                and row["position"] > key
+                and self.system.origin_of(row["position"]) == origin
+            ]
+            found[number] = bool(later) and not any(begin <= min(later) for begin in silent)
+        return found
+
+    def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
+        lacking = np.zeros(len(some), bool)
+        silent = self._silences(one)
+        asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
+        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
+        # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
+        asked = asked[~some[asked].within(named)]
+        if not len(asked):
+            return lacking
+        for origin in np.unique(some.origin[asked]).tolist():
+            theirs = named[named.origin == origin]
+            mine = asked[some.origin[asked] == origin]
+            after = np.array(
+                [place(theirs.hi, theirs.lo, (int(some.hi[at]), int(some.lo[at])), "right") for at in mine]
+            )
+            followed = after < len(theirs)
+            mine, after = mine[followed], after[followed]
+            if not len(mine):
+                continue
+            chosen = np.unique(after)
+            around = np.unique(np.concatenate([chosen, chosen[chosen > 0] - 1]))
+            first = self._first_times(one, theirs[around].keys(self.system, self.names))
+            times = {
+                int(at): first.get(key)
+                for at, key in zip(around, theirs[around].keys(self.system, self.names), strict=True)
+            }
+            for number, key in zip(chosen.tolist(), theirs[chosen].keys(self.system, self.names), strict=True):
+                at, made, before = times[number], self.system.moment(key), times.get(number - 1)
+                if at is None or made is None or any(since <= at and until == NO_END for since, until in silent):
+                    continue
+                # A clock that is ahead makes positions of a later time than the change was made.
+                ahead = max(timedelta(0), made - at)
+                # The log may have been off, or of a form that tells nothing, until it went on.
+                whole = max([began, *(until for since, until in silent if since <= at)])
+                covered = some.hi[mine] >= self.system.instant(whole + ahead + timedelta(seconds=1))
+                # Positions that ran ahead stand while the clock catches up: only what came before it in this log tells then.
+                covered &= ahead <= _IN_TIME or (before is not None and before >= whole)
+                lacking[mine[(after == number) & covered]] = True
+        return lacking
+
+    def _first_times(self, one: Input, wanted: Sequence[str]) -> dict[str, datetime]:
+        """When a log first names these changes as applied, or as received over a session."""
+        where = pc.field("position").isin(list(wanted)) & pc.field("outcome").isin(HAD)
+        rows = self.evidence.told("applied", ["position", "at", "replicated"], where, one=one)
+        first: dict[str, datetime] = {}
+        for row in rows.to_pylist():
+            if row["at"] is not None and row["replicated"] is not False:
+                first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
+        return first
+
+    def _silences(self, one: Input) -> list[tuple[datetime, datetime]]:
+        """The spans of which a log of operations may not tell, by all that its server wrote."""
+        logs = [other for other in self.evidence.inputs if other.server == one.server]
+        return [span for log in logs for fact in (SILENT, SET_BACK) for span in spans_of(log, fact)]
+
+    def _unclear_in(self, one: Input) -> Positions:
+        """What lines of a log name that may be of another suffix: nobody knows whether it is lacking."""
+        if not self.evidence.of_several(one):
+            return NONE
+        named = pc.field("position").is_valid()
+        rows = self.evidence.told("applied", ["position"], named, one=one, unclear=True)
+        keys = pc.unique(changes_of(self.system, rows["position"])).to_pylist() if len(rows) else []
+        known = [key for key in keys if self.system.origin_of(key) in self.evidence.numbers]
+        return of_keys(self.system, known, self.evidence.numbers)
