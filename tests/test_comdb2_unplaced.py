@@ -76,6 +76,14 @@ def test_a_node_whose_settings_say_that_it_follows_none_takes_no_part(tunables: 
     assert not found["findings"] and not found["unknown"]
 
 
+def test_a_node_in_whose_files_the_registry_stands_takes_no_part(tmp_path: Path) -> None:
+    folder = written(tmp_path / "in", [S, KIN, Made("meta@m1", at=(2, 400), state=None)])
+    for table in [*(folder / "meta").glob("comdb2_*.tsv")]:
+        table.rename(table.with_name(f"meta.m1.{table.name}"))
+    found = diagnose(case_of(tmp_path, folder))
+    assert not found["findings"] and not found["unknown"]
+
+
 def test_a_row_without_a_source_beside_two_sources(tmp_path: Path) -> None:
     two = [S, KIN, Made("T@t1", at=(3, 100), first=1), Made("B@b1", at=(3, 100), first=1, source="T@t1")]
     case = case_of(tmp_path, written(tmp_path / "in", [*two, Made("C@c1", at=(3, 50), first=1)]))

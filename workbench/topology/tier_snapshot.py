@@ -55,6 +55,7 @@ class TieredSnapshot:
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
     said_sources  node -> the database that it follows, by the logs of programs
     full_names  server and file -> the node, where the name of the file shortens that of its host
+    registries  databases of nodes in whose files the tables of the registry stand
     cut_since   node -> where it cut its log back to after its last report, by its own log: that report is of another history
     """
 
@@ -76,6 +77,7 @@ class TieredSnapshot:
     full_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     cut_since: Mapping[str, Lsn] = field(default_factory=dict)
     part_listed: frozenset[str] = frozenset()
+    registries: frozenset[str] = frozenset()
 
     @cached_property
     def names(self) -> list[str]:
@@ -326,6 +328,11 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
             max([*(clocks if of_now else ()), *(row["at"] for row in probes.values() if row["at"])], default=None),
         ),
         part_listed,
+        frozenset(
+            one.server.partition("@")[0]
+            for one in inputs
+            if one.kind and "@" in one.server and format_with(one.kind).tells_nodes
+        ),
     )
 
 
@@ -530,7 +537,8 @@ def followed_source(
     left = [name for name in seen.names if name not in found and (seen.answered(name) or name in seen.files)]
     found |= {name: min(of) for name in left if len(of := kin.get(name.partition("@")[0], set())) == 1}
     only = len(sources) == 1 and bool(known_sources(seen, told))
-    guessed = [name for name in left if only and name not in found and not outside(name)]
+    left = [name for name in left if name not in found and name.partition("@")[0] not in seen.registries]
+    guessed = [name for name in left if only and not outside(name)]
     found |= dict.fromkeys(guessed, *sources[:1])
     return dict(sorted(found.items())), frozenset(guessed)
 

@@ -129,6 +129,7 @@ class Tiers:
             if name not in self._followed
             and (name in self.seen.nodes or self.seen.answered(name))
             and not self.told.outside(name)
+            and name.partition("@")[0] not in self.seen.registries
         ]
 
     @cached_property
