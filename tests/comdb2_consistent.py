@@ -18,7 +18,7 @@ from workbench.repair.plan_types import Plan
 
 Row = Mapping[str, Any]
 Place = tuple[int, int]
-NODE = re.compile(r"\b[a-z_]+@[a-z0-9]+\b")
+NODE = re.compile(r"\b[A-Za-z][A-Za-z0-9_]*@[a-z0-9]+\b")
 PLACE = re.compile(r"\{(\d+):(\d+)\}")
 
 
@@ -34,10 +34,20 @@ class Snapshot:
     tunables: dict[str, dict[str, str]]
     places: set[Place]
     source: str
+    named: set[str]
+
+    def out(self, name: str) -> bool:
+        """Whether a node was taken out: its row says so, and nothing shows that it is there."""
+        row = self.rows[name]
+        return row[6] == "Inactive" and name not in self.pulls and not self.up(name) and self.age(name) >= 60
 
     def up(self, name: str) -> bool:
         """Whether a node answered."""
-        return len(self.answers[name]) > 4
+        return len(self.answers.get(name, ())) > 4
+
+    def asked(self, name: str) -> bool:
+        """Whether a node was asked."""
+        return name in self.answers
 
     def last(self, name: str) -> Place:
         """How far a node is: as it answered, else as it reported itself."""
@@ -52,7 +62,9 @@ class Snapshot:
         return min(self.files[name]) if name in self.files else int(self.rows[name][4])
 
     def age(self, name: str) -> float:
-        """Seconds since a node reported itself."""
+        """Seconds since a node reported itself; without end of one that never did."""
+        if self.rows[name][5] == "NULL":
+            return float("inf")
         return (self.now - _time(self.rows[name][5])).total_seconds()
 
     def roots(self) -> list[str]:
@@ -67,14 +79,18 @@ class Snapshot:
         """Whether a node has the file that another one needs next, and goes further."""
         return self.first(name) <= self.last(to)[0] and self.last(name) > self.last(to)
 
-    def lag(self, name: str) -> int:
-        """Bytes from the end of a node to that of its source, at least: by the largest size that any node shows of each file."""
+    def lag(self, name: str) -> int | None:
+        """Bytes from the end of a node to that of its source, at least: by the largest size that any node shows of each file.
+
+        None where no node shows the size of a file in between.
+        """
         here, there = self.last(name), self.head()
         sizes: dict[int, int] = {}
         for of in self.files.values():
             for number, size in of.items():
                 sizes[number] = max(size, sizes.get(number, 0))
-        return sum(sizes[number] for number in range(here[0], there[0])) + there[1] - here[1]
+        between = [sizes.get(number) for number in range(here[0], there[0])]
+        return None if None in between else sum(filter(None, between)) + there[1] - here[1]
 
 
 def _place(text: str) -> Place:
@@ -108,7 +124,15 @@ def snapshot(folder: Path) -> Snapshot:
     pulled = {source.partition("@")[0] for source in pulls.values()} - {name.partition("@")[0] for name in pulls}
     (source,) = pulled
     now = _time((meta / "now.txt").read_text().splitlines()[0])
-    return Snapshot(now, rows, pulls, answers, files, tunables, places, source)
+    named = {
+        f"{database}@{host}" for row in _table(meta / "comdb2_physrep_sources.tsv") for database, host in _ends(row)
+    }
+    return Snapshot(now, rows, pulls, answers, files, tunables, places, source, named)
+
+
+def _ends(row: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield row[0], row[1]
+    yield row[2], row[3]
 
 
 def contradictions(held: Snapshot, found: Row, text: str, planned: Plan, plan_text: str) -> list[str]:
@@ -126,7 +150,7 @@ def contradictions(held: Snapshot, found: Row, text: str, planned: Plan, plan_te
 
 
 def _names(held: Snapshot, found: Row, texts: Sequence[str]) -> Iterator[str]:
-    known = {*held.rows, *held.answers, *held.pulls}
+    known = {*held.rows, *held.answers, *held.pulls, *held.named}
     for said in texts:
         for name in set(NODE.findall(said)) - known:
             yield f"no row is of a node {name}"
@@ -177,7 +201,7 @@ def _gaps(held: Snapshot, found: Row) -> Iterator[str]:
         if "which its source has deleted" in rest and any(held.serves(root, name) for root in held.roots()):
             yield f"its source has file {said[2]}: {one['summary']}"
     for name in held.rows:
-        behind = held.last(name) < held.head() and name not in held.roots()
+        behind = held.last(name) < held.head() and name not in held.roots() and not held.out(name)
         if behind and not any(held.serves(root, name) for root in held.roots()) and name not in told:
             yield f"no node of the source has the file that {name} needs, and nothing says so"
     for one in found["findings"]:
@@ -226,7 +250,7 @@ def _gone(held: Snapshot, found: Row) -> Iterator[str]:
             if int(held.rows[other][4]) > held.last(name)[0] or held.first(other) <= held.last(name)[0]:
                 yield f"{other} reported file {held.rows[other][4]}, and begins with {held.first(other)}: {says}"
     for name in held.rows:
-        if held.age(name) >= 60 and name not in told:
+        if 60 <= held.age(name) < float("inf") and name not in told and not held.out(name):
             yield f"{name} reported itself {held.age(name)} s before, and nothing says so"
 
 
@@ -260,9 +284,9 @@ def _shape(held: Snapshot, found: Row) -> Iterator[str]:
                 yield f"{deep} tiers are below the source: {says}"
             if said and int(said[3]) != sum(name not in held.roots() for name in held.rows):
                 yield f"{len(held.rows) - len(held.roots())} nodes follow the source: {says}"
-        if one["code"] == "UNSAFE_SETTING" and "as the source, not" in says:
-            for name in _listed(says.partition(" name ")[0]):
-                if held.tunables[name]["physrep_source_host"].removeprefix("@") != "src1":
+        if one["code"] == "UNSAFE_SETTING" and (said := re.match(r"(.*?) names? (\S+) alone as the source, not", says)):
+            for name in _listed(said[1]):
+                if held.tunables[name]["physrep_source_host"].removeprefix("@") != said[2]:
                     yield f"{name} names {held.tunables[name]['physrep_source_host']}: {says}"
     for name, count in counts.items():
         if count > _fanout(held) and name not in full:
@@ -279,10 +303,10 @@ def _nodes(held: Snapshot, found: Row) -> Iterator[str]:
             "state": held.rows[name][6],
             "parent": held.pulls.get(name),
             "children": children,
-            "keepalive_age_s": round(held.age(name), 1),
+            "keepalive_age_s": None if held.age(name) == float("inf") else round(held.age(name), 1),
             "registry_lsn": f"{{{held.rows[name][2]}:{held.rows[name][3]}}}",
             "firstfile": held.rows[name][4],
-            "probe": "ok" if held.up(name) else "unreachable",
+            "probe": "ok" if held.up(name) else "unreachable" if held.asked(name) else None,
             "files_needed_from": held.last(name)[0],
         }
         if held.up(name):
@@ -299,31 +323,40 @@ def _nodes(held: Snapshot, found: Row) -> Iterator[str]:
 
 def _pending(held: Snapshot, found: Row, text: str) -> Iterator[str]:
     line = text.split("\n\n")[1]
-    waits = {row["server"]: row for row in found["pending"]}
+    waits: dict[str, list[Row]] = {}
+    for row in found["pending"]:
+        waits.setdefault(row["server"], []).append(row)
     unknown = {row["server"] for row in found["unknown"]}
     for name in held.rows:
-        behind = held.last(name) < held.head() and name not in held.roots()
-        if behind != (name in waits or name in unknown):
+        behind = held.last(name) < held.head() and not held.out(name)
+        if behind != (name in waits) and name not in unknown:
             yield f"{name} is at {held.last(name)}, the source at {held.head()}, waits: {name in waits}"
-    for name, row in waits.items():
-        if row["bytes"] is not None and row["bytes"] != held.lag(name):
-            yield f"{row['bytes']} bytes wait for {name}, it is said: {held.lag(name)}"
-        if row["count"] > sum(held.last(name) < place <= held.head() for place in held.places):
-            yield f"{row['count']} places wait for {name}: no row names so many"
-        for supplier in row["suppliers"]:
-            if held.pulls.get(name) != supplier or not held.up(supplier) or held.age(supplier) >= 60:
+    for name, rows in waits.items():
+        # What stands up to the end of those that it hangs on, and what stands behind that, are a row each.
+        lags = [row["bytes"] for row in rows]
+        if None not in lags and sum(lags) != held.lag(name):
+            yield f"{sum(lags)} bytes wait for {name}, it is said: {held.lag(name)}"
+        count = sum(row["count"] for row in rows)
+        if count > sum(held.last(name) < place <= held.head() for place in held.places):
+            yield f"{count} places wait for {name}: no row names so many"
+        for supplier in {supplier for row in rows for supplier in row["suppliers"]}:
+            alike = name in held.roots() and supplier in held.roots()  # its cluster brings it up to date
+            # One that was stopped answers, and goes on serving its log.
+            if not (alike or held.pulls.get(name) == supplier) or not held.up(supplier):
                 yield f"{supplier} would send {name} something, it is said: it pulls from {held.pulls.get(name)}"
             if held.first(supplier) > held.last(name)[0]:
                 yield f"{supplier} would send {name} something, and begins with file {held.first(supplier)}"
-        if row["available"] and not any(held.serves(other, name) for other in held.rows if held.up(other)):
-            yield f"{row['available']} are there for {name}, it is said: no node that answers has its file"
-    coming = sorted(name for name, row in waits.items() if row["suppliers"])
+        having = any(held.serves(other, name) for other in held.rows if held.up(other))
+        if any(row["available"] for row in rows) and not having:
+            yield f"something is there for {name}, it is said: no node that answers has its file"
+    coming = sorted(name for name, rows in waits.items() if any(row["suppliers"] for row in rows))
+    left = sorted(name for name, rows in waits.items() if not all(row["suppliers"] for row in rows))
     said = re.search(r"(?:is|are) on the way to ([^;:.]*)", line)
     if sorted(_listed(said[1]) if said else []) != coming:
         yield f"{coming} get something: {line}"
     said = re.search(r"ha(?:s|ve) not arrived at ([^;:]*?), and nobody", line)
-    if sorted(_listed(said[1]) if said else []) != sorted(set(waits) - set(coming)):
-        yield f"{sorted(set(waits) - set(coming))} get nothing: {line}"
+    if sorted(_listed(said[1]) if said else []) != left:
+        yield f"{left} get nothing: {line}"
 
 
 def _steps(held: Snapshot, found: Row, planned: Plan) -> Iterator[str]:

@@ -119,7 +119,11 @@ def _gaps(made: Tree, found: Found) -> Iterator[str]:
         reported = {
             one["server"] for one in found["findings"] if one["code"] == "LOG_GAP" and one["severity"] == "error"
         }
-        if bool(wanted) != (name in reported):
+        # Nothing is lacking where it pulls from a node that has the file.
+        senders = {other for one in found["pending"] if one["server"] == name for other in one["suppliers"]}
+        if idle := sorted(other for other in senders if not made.serves(other, name)):
+            yield f"{', '.join(idle)} is said to send to {name}, and does not have its file"
+        if (bool(wanted) and not senders) != (name in reported):
             yield f"LOG_GAP of {name}: said {name in reported}, and its source {'has' if source else 'lacks'} its file"
 
 

@@ -63,6 +63,9 @@ class Piece:
     frames: tuple[Frame, ...] = ()
 
 
+CUT_LINE = "the file ends within this line"
+"""How a reject's reason begins where the writer ends every line: the end of the file was not copied."""
+
 NOT_TEXT = "not UTF-8"
 """Why a line of a log is set aside that a server wrote with bytes that are no text."""
 

@@ -37,6 +37,7 @@ from workbench.diagnosis.unseen_suppliers import (
 from workbench.diagnosis.without_record import keeps_none
 from workbench.intake.decompression import PACKED
 from workbench.model import (
+    CUT_LINE,
     GENERATION,
     HOLES,
     IDENTITY,
@@ -414,12 +415,14 @@ def unreadable_input(context: DetectorContext) -> Iterator[Finding]:
     """Files of the last snapshot that were not read whole: one row in a hundred, or cut.
 
     A single row is left to the coverage: one damaged line does not weaken what the others say. But one row may be the whole
-    document, and of a packed file one row stands for all that could not be unpacked.
+    document, of a packed file one row stands for all that could not be unpacked, and behind a line that is cut more may follow.
     """
     where = pc.starts_with(pc.field("reason"), PACKED) | (pc.field("reason") == NOT_TEXT)
+    where |= pc.starts_with(pc.field("reason"), CUT_LINE)
     rejects = context.rows("rejects", ["file", "reason"], where, snapshot=context.topology.snapshot)
     told = [(row["file"], row["reason"]) for batch in rejects for row in batch.to_pylist()]
-    cut = {file: reason for file, reason in told if reason != NOT_TEXT}
+    cut = {file: "the file ends within its last line" for file, reason in told if reason.startswith(CUT_LINE)}
+    cut |= {file: reason for file, reason in told if reason.startswith(PACKED)}
     no_text = Counter(file for file, reason in told if reason == NOT_TEXT)
     for one in (*context.inputs, *context.empty_inputs):
         # Logs hold such lines as their server wrote them, with a damaged name of a host: to read the file again brings nothing.

@@ -343,6 +343,8 @@ class Repairs:
     preamble  lines at the head of scripts that the commands rely on
     whole     all that a step sends, piece by piece, where the plan shows the beginning only
     settled   True of a finding that is no longer true of the servers as the model has them when all is done
+    given_up  why a finding stays although its server waits for nothing when all is done: the steps took that out; empty: it does
+              not
     weighed   a way with what else speaks against it, or is lost by it
     """
 
@@ -362,6 +364,7 @@ class Repairs:
     preamble: str = ""
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
     settled: Callable[[Finding, Model], bool] = lambda finding, model: False
+    given_up: Callable[[Finding, Model], str] = lambda finding, model: ""
     weighed: Callable[[View, Need, ProposedRepair], ProposedRepair] = lambda view, need, draft: draft
 
     def drafts(

@@ -175,13 +175,12 @@ class _Planned:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
         known = {one.code for one in self.findings} | {one.server for one in self.context.topology.replicas}
         known |= {one.origin for one in self.findings if one.origin}
-        for name in only:
-            if name not in known:
-                raise Problem(
-                    f"nothing was found of {printable(name)}",
-                    self.context.topology.snapshot,
-                    f"there are {', '.join(sorted(known))}",
-                )
+        for name in (one for one in only if one not in known):
+            raise Problem(
+                f"nothing was found of {printable(name)}",
+                self.context.topology.snapshot,
+                f"there are {', '.join(sorted(known))}",
+            )
 
     def mend(self, suffix: str | None, only: Sequence[str]) -> None:
         """Plan for one suffix."""
@@ -232,8 +231,9 @@ class _Planned:
         before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
         unlike = all_unlike(self.context, {suffix: self.done.get(suffix) for suffix in self.suffixes}, self.restored)
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
-        more = unlike, of_their_own(self.context, before), self.done, self.repairs.cured, self.too_young
-        taken = Taken(*found, before, after, self.repairs.mends, *more, settled=self.repairs.settled)
+        of = self.repairs
+        more = unlike, of_their_own(self.context, before), self.done, of.cured, self.too_young
+        taken = Taken(*found, before, after, of.mends, *more, settled=of.settled, given_up=of.given_up)
         left = not_mended(self.findings, self.context.topology, taken, unmarked(self.context, self.findings))
         return (*left, *to_be_made_again(self.context, self.steps))
 

@@ -62,6 +62,7 @@ class Taken:
     cured     codes of findings that are no longer true once all that their server waits for has arrived (`Repairs.cured`)
     too_young (server, suffix) -> how many changes it waits for that were made after the logs were read
     settled   True of a finding that is no longer true of the servers when all is done (`Repairs.settled`)
+    given_up  why a finding stays although its server waits for nothing then (`Repairs.given_up`)
     """
 
     chosen: Sequence[tuple[Need, str]]
@@ -78,6 +79,7 @@ class Taken:
     cured: Collection[str] = ()
     too_young: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
     settled: Callable[[Finding, Model], bool] = lambda finding, model: False
+    given_up: Callable[[Finding, Model], str] = lambda finding, model: ""
 
 
 def filled_by(steps: Iterable[Step]) -> set[str]:
@@ -213,6 +215,8 @@ def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
             f"{counted(len(gone))} that it names {'goes' if len(gone) == 1 else 'go'} with the data of a server that is filled, "
             "and no other one has that; the backup made before has it: write again what is right of it"
         )
+    if given_up := _given_up(one, taken):
+        return f"{given_up}{f'; what to do if it is to come back: {do}' if do else ''}"
     if _throws_away(one, taken):
         return f"{one.server} is filled, which throws away what it alone shows in these entries: first save what of it is right"
     if cut := _stays_cut_off(one, shown, taken):
@@ -246,6 +250,12 @@ def _throws_away(one: Finding, taken: Taken) -> bool:
     """True if a step fills the server of a finding on entries, and it shows values of its own in some of them."""
     about = one.code == ENTRIES_DIFFER and one.server in filled_by(taken.steps)
     return about and taken.own.get((one.server or "", one.suffix), 0) > 0
+
+
+def _given_up(one: Finding, taken: Taken) -> str:
+    """Why a finding stays whose server the steps take out, so that it waits for nothing; empty: they do not."""
+    model = taken.models.get(one.suffix)
+    return taken.given_up(one, model) if taken.steps and model is not None else ""
 
 
 def _delivered(one: Finding, taken: Taken) -> bool:
@@ -351,7 +361,7 @@ def _gone_with_data(one: Finding, shown: Topology, taken: Taken) -> list[str]:
 
 
 def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
-    if _keeping(one, taken) or _throws_away(one, taken) or _gone_with_data(one, shown, taken):
+    if _keeping(one, taken) or _throws_away(one, taken) or _gone_with_data(one, shown, taken) or _given_up(one, taken):
         return False
     if taken.steps and (model := taken.models.get(one.suffix)) is not None and taken.settled(one, model):
         return True

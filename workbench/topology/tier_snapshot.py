@@ -5,7 +5,7 @@ The same table may have been collected twice, in two shapes: of each node the ro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -55,6 +55,7 @@ class TieredSnapshot:
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
     said_sources  node -> the database that it follows, by the logs of programs
     full_names  server and file -> the node, where the name of the file shortens that of its host
+    registries  databases of nodes in whose files the tables of the registry stand
     cut_since   node -> where it cut its log back to after its last report, by its own log: that report is of another history
     """
 
@@ -76,6 +77,7 @@ class TieredSnapshot:
     full_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     cut_since: Mapping[str, Lsn] = field(default_factory=dict)
     part_listed: frozenset[str] = frozenset()
+    registries: frozenset[str] = frozenset()
 
     @cached_property
     def names(self) -> list[str]:
@@ -116,6 +118,10 @@ class TieredSnapshot:
         """Whether all that a node tells is of a time to come: it may be gone."""
         return name in self.ahead and self.answered(name) is None
 
+    def nothing_recent(self, name: str) -> bool:
+        """Whether a node did not answer, and its only report is of a time to come: nothing shows that it is there."""
+        return name in self.ahead and self.answered(name) is False
+
     def answered(self, name: str) -> bool | None:
         """Whether the node answered when it was asked; None: it was not asked."""
         if name in self.down:
@@ -146,8 +152,20 @@ class TieredSnapshot:
         asked, then = self.probes[name]["at"], self.nodes[name]["reported_at"]
         return asked is not None and then is not None and bool(asked > then)
 
+    def superseded(self, name: str) -> bool:
+        """Whether a node reported itself further after it had answered: the answer is of before."""
+        reported, probed = self.reported(name), self.probed(name)
+        if reported is None or probed is None or probed >= reported or name in self.ahead:
+            return False
+        asked, then = self.probes[name]["at"], self.nodes[name]["reported_at"]
+        return asked is not None and then is not None and bool(asked <= then)
+
+    def answered_at(self, name: str) -> Lsn | None:
+        """The newest place that a node told when it was asked; None: it reported itself further since."""
+        return None if self.superseded(name) else self.probed(name)
+
     def last(self, name: str) -> Lsn | None:
-        """The newest place of a node's log: what it told itself, else what it reported; or its log, where that goes further."""
+        """The newest place of a node's log: what it told itself, or reported after that; or its log, where that goes further."""
         return self._lasts.get(name)
 
     @cached_property
@@ -156,7 +174,7 @@ class TieredSnapshot:
 
     def _last(self, name: str) -> Lsn | None:
         logged = self.logged[name][1] if name in self.logged else None
-        told = self.probed(name) or self.cut_since.get(name) or self.reported(name)
+        told = self.answered_at(name) or self.cut_since.get(name) or self.reported(name)
         return max(filter(None, (told, logged)), default=None)
 
     def first(self, name: str) -> Lsn | None:
@@ -310,6 +328,11 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
             max([*(clocks if of_now else ()), *(row["at"] for row in probes.values() if row["at"])], default=None),
         ),
         part_listed,
+        frozenset(
+            one.server.partition("@")[0]
+            for one in inputs
+            if one.kind and "@" in one.server and format_with(one.kind).tells_nodes
+        ),
     )
 
 
@@ -499,8 +522,29 @@ def furthest_node(seen: TieredSnapshot, names: Iterable[str]) -> str:
     return max(sorted(names), key=far)
 
 
-def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
-    """Each node that takes part -> the source database at the top of its tree.
+def followed_source(
+    seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str], outside: Callable[[str], bool]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """Each node that takes part -> the source database at the top of its tree; and those of them that are there by a guess.
+
+    A node that answered, and of which no table and no setting says anything, follows what the other nodes of its database
+    follow. Without such nodes it is taken for one of the only source, by a guess, unless its settings say that it follows none.
+    """
+    found = _placed(seen, sources, told)
+    kin: dict[str, set[str]] = {}
+    for name, source in found.items():
+        kin.setdefault(name.partition("@")[0], set()).add(source)
+    left = [name for name in seen.names if name not in found and (seen.answered(name) or name in seen.files)]
+    found |= {name: min(of) for name in left if len(of := kin.get(name.partition("@")[0], set())) == 1}
+    only = len(sources) == 1 and bool(known_sources(seen, told))
+    left = [name for name in left if name not in found and name.partition("@")[0] not in seen.registries]
+    guessed = [name for name in left if only and not outside(name)]
+    found |= dict.fromkeys(guessed, *sources[:1])
+    return dict(sorted(found.items())), frozenset(guessed)
+
+
+def _placed(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
+    """Each node of which a table, a setting or a log says that it takes part -> the source database at the top of its tree.
 
     That is the one that it hangs on, over others or not, else the one that it is told to follow, else the only one there is. A
     node of the database that holds the registry takes no part. Where nothing tells who follows whom, a node that stands where

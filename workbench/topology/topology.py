@@ -356,9 +356,9 @@ def _tiered(case: Case, label: str, system: System) -> Topology:
     """The topology of nodes that pull a physical log from each other, as a registry and the nodes themselves tell it."""
     seen = tiered_snapshot(case, label)
     assert system.tiering is not None
-    told = system.tiering().told(seen.settings).sources
-    sources = source_databases(seen, {name: database for name, (database, _) in told.items()})
-    followed = followed_source(seen, sources, {name: database for name, (database, _) in told.items()})
+    settings = system.tiering().told(seen.settings)
+    told = {name: database for name, (database, _) in settings.sources.items()}
+    followed, _ = followed_source(seen, source_databases(seen, told), told, settings.outside)
     replicas = []
     for name, source in sorted(followed.items()):
         first, last = seen.first(name), seen.last(name)

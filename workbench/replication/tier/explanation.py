@@ -9,8 +9,13 @@ import pyarrow.compute as pc
 from workbench.engine.selective_read import rows_where
 from workbench.model import Problem
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
-from workbench.replication.tier.diagnosis.tree_rows import HOLE_BEFORE, NO_ANSWER, UNKNOWN_SAYS, known_to_end_at
-from workbench.replication.tier.rules.conditions import CUT_BACK
+from workbench.replication.tier.diagnosis.unjudged import (
+    HOLE_BEFORE,
+    NO_ANSWER,
+    UNKNOWN_SAYS,
+    why_unjudged,
+    why_unknown_behind,
+)
 from workbench.replication.tier.rules.tiers import Lsn
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 
@@ -58,11 +63,11 @@ def _verdict(tiers: Tiers, name: str, place: Lsn, holding: set[str]) -> tuple[st
     last = tiers.last(name)
     if last is None:
         return UNKNOWN, NO_ANSWER, UNKNOWN_SAYS[NO_ANSWER]
+    if (why := why_unjudged(tiers, name)) and name not in holding:
+        return UNKNOWN, why, UNKNOWN_SAYS[why]
     if place > last:
-        if tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last):
-            return UNKNOWN, NO_ANSWER, UNKNOWN_SAYS[NO_ANSWER]
-        if name in tiers.seen.cut_since:
-            return UNKNOWN, CUT_BACK, UNKNOWN_SAYS[CUT_BACK]
+        if why := why_unknown_behind(tiers, name, last):
+            return UNKNOWN, why, UNKNOWN_SAYS[why]
         return PENDING, "not_covered", NOT_COVERED
     if any(hole.server == name and hole.first <= place <= hole.last for hole in tiers.earlier.holes):
         return UNKNOWN, HOLE_BEFORE, UNKNOWN_SAYS[HOLE_BEFORE]
@@ -97,7 +102,9 @@ def would_give(tiers: Tiers, key: str, consumer: str) -> Iterator[tuple[str, str
         if name == consumer:
             continue
         last, first = tiers.last(name), tiers.seen.first_file(name)
-        if last is None or last < place:
+        if unsure := next((why for node in (consumer, name) if (why := why_unjudged(tiers, node))), None):
+            sent, why = False, f"nothing tells whether the two have one log: {UNKNOWN_SAYS[unsure]}"
+        elif last is None or last < place:
             sent, why = False, "it has not got there itself"
         elif needed is None or not tiers.seen.has_file(name, needed[0]):
             told = needed is not None and first is not None

@@ -18,6 +18,10 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
     waiting: Counter[str] = Counter()
     for one in pending:
         waiting[one["server"]] += one["count"]
+    # That such a node lacks anything is not known: its log goes that far at least.
+    unsure = frozenset(
+        name for names in tiers.members.values() for name in names if name not in waiting and tiers.needs(name)
+    )
     for node in (node for row in rows for node in row["nodes"]):
         span = tiers.logs.span(node["node"])
         if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
@@ -26,7 +30,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         if anew := tiers.logs.cut_back(node["node"]) or tiers.logs.unjoined(node["node"]):
             node["node_last"] = list(anew[0])
         # Where its log parts from that of the source, or which source that is, nobody knows.
-        if node["node"] in tiers.not_elected or node["node"] in tiers.doubts:
+        if node["node"] in tiers.not_elected | tiers.guessed or node["node"] in tiers.doubts:
             node["cut_back_to"] = node["cut_back_to"] or node["node_last"]
     model = tier_model(
         rows,
@@ -43,6 +47,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         {name for name, standing in tiers.standstills.items() if standing.sure}
         | {name for name in tiers.seen.ahead if tiers.seen.of_unknown_age(name)},
         {name: holes for name in tiers.seen.files if (holes := tiers.seen.holes(name))},
+        unsure,
     )
     model.doubted = tiers.logs.at_odds | tiers.earlier.servers
     if not tiers.source_is_known:

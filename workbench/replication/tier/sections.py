@@ -19,6 +19,9 @@ def tiers_text(found: Row) -> str:
         finding for finding in found["findings"] if finding["code"] == "LOG_DIVERGED" and finding["severity"] != "info"
     ]
     parted = {name for finding in forked for name in (finding["server"], *(finding["servers"] or ()))}
+    # Of histories of which none is known to be the right one, no node is called healthy.
+    evidence = (row for finding in forked for row in finding["evidence"])
+    parted |= {row.get("node") for row in evidence if row.get("elected") == "unknown"}
     return "\n\n".join(_tree(one, parted) for one in found["trees"])
 
 

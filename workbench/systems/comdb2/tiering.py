@@ -62,6 +62,8 @@ def told(settings: Mapping[str, NodeSettings]) -> Settings:
         delays={name: wait for name, of in settings.items() if (wait := _delay(of))},
         fanout_told=any(re.fullmatch("[0-9]{1,9}", value) for value in _values(settings, "physrep_fanout")),
         versions={version: tuple(names) for version, names in sorted(versions.items())},
+        keepers=frozenset(database_in(name) for name, of in settings.items() if _keeps_registry(of) == "ON"),
+        follow_none=frozenset(name for name, of in settings.items() if _names_no_source(of)),
     )
 
 
@@ -86,10 +88,20 @@ def _deciding(
     return {
         name: of
         for name, of in settings.items()
-        if (held := (_last(of.get(TUNABLE, {}).get("physrep_i_am_metadb", ())) or "").upper()) == "ON"
+        if (held := _keeps_registry(of)) == "ON"
         or (name == REGISTRY and held != "OFF")
         or database_in(name) in databases
     }
+
+
+def _keeps_registry(of: NodeSettings) -> str:
+    """Whether a node says that it holds the registry's tables: ON, OFF, or empty where it does not say."""
+    return (_last(of.get(TUNABLE, {}).get("physrep_i_am_metadb", ())) or "").upper()
+
+
+def _names_no_source(of: NodeSettings) -> bool:
+    """Whether a node's tunables say that it follows no database, and no line of its configuration names one."""
+    return "physrep_source_dbname" in of.get(TUNABLE, {}) and _source(of) is None
 
 
 def _registry(of: NodeSettings) -> str | None:

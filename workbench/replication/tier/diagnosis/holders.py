@@ -10,10 +10,19 @@ if TYPE_CHECKING:
 
 
 class WaitedFor(NamedTuple):
-    """The nodes that wait for a silent one, and the first log file that they need of it."""
+    """The nodes that wait for a silent one, and the first log file that they need of it.
+
+    sure  False: of which source one of them follows nothing or two things tell, so that it may need that file
+    """
 
     nodes: list[str]
     file: int
+    sure: bool = True
+
+    @property
+    def need(self) -> str:
+        """The verb of a clause that says so."""
+        return "may need" if not self.sure else "needs" if len(self.nodes) == 1 else "need"
 
 
 def waited_for(context: DetectorContext) -> Mapping[str, WaitedFor]:
@@ -23,10 +32,11 @@ def waited_for(context: DetectorContext) -> Mapping[str, WaitedFor]:
     if tiers is None:
         return found
     for name in (name for names in tiers.members.values() for name in names):
-        last = tiers.last(name) if tiers.gap(name) == "now" else None
+        last = tiers.last(name) if tiers.lacks_file(name) == "now" else None
         if last is None:
             continue
         for silent in tiers.coming_back(name):
             before = found.get(silent, WaitedFor([], last[0]))
-            found[silent] = WaitedFor([*before.nodes, name], min(before.file, last[0]))
+            sure = before.sure and tiers.gap(name) is not None
+            found[silent] = WaitedFor([*before.nodes, name], min(before.file, last[0]), sure)
     return found

@@ -21,9 +21,9 @@ from workbench.replication.tier.diagnosis.earlier_snapshots import (
 )
 from workbench.replication.tier.diagnosis.generations import not_elected
 from workbench.replication.tier.diagnosis.node_logs import NodeLogs
-from workbench.replication.tier.diagnosis.standstill import Standstill, held_above, said_stops, standstills
+from workbench.replication.tier.diagnosis.node_states import state_of
+from workbench.replication.tier.diagnosis.standstill import Standstill, said_stops, standstills
 from workbench.replication.tier.diagnosis.two_sources import Doubt, doubted_sources
-from workbench.replication.tier.rules import conditions
 from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
 from workbench.replication.tier.rules.log_distance import exact, file_size_of, nominal, sizes_of
 from workbench.replication.tier.rules.log_retention import LogHold, log_holder
@@ -107,9 +107,30 @@ class Tiers:
         """The source database at the top of a node's tree; None: the node takes no part, or nobody knows."""
         return self._followed.get(name)
 
-    @cached_property
+    @property
     def _followed(self) -> dict[str, str]:
-        return followed_source(self.seen, self.sources, self._told_sources)
+        return self._following[0]
+
+    @property
+    def guessed(self) -> frozenset[str]:
+        """The nodes that answer, and of which nothing tells which source they follow: they are listed below the only one."""
+        return self._following[1]
+
+    @cached_property
+    def _following(self) -> tuple[dict[str, str], frozenset[str]]:
+        return followed_source(self.seen, self.sources, self._told_sources, self.told.outside)
+
+    @cached_property
+    def of_no_source(self) -> list[str]:
+        """The nodes that have a row or answer, and of which nothing tells which of several sources they follow."""
+        return [
+            name
+            for name in self.seen.names
+            if name not in self._followed
+            and (name in self.seen.nodes or self.seen.answered(name))
+            and not self.told.outside(name)
+            and name.partition("@")[0] not in self.seen.registries
+        ]
 
     @cached_property
     def _told_sources(self) -> dict[str, str]:
@@ -161,7 +182,7 @@ class Tiers:
             told = (
                 place
                 for name in (names if self.source_is_known else self.roots(source))
-                if name not in self.logs.spoilt | self.not_elected
+                if name not in self.logs.spoilt | self.not_elected | self.guessed
                 for place in (
                     None if name in self.seen.cut_since or self.seen.outdated(name) else self.seen.reported(name),
                     *(self.seen.probed(name, which) for which in ("last", "commit")),
@@ -171,9 +192,12 @@ class Tiers:
         return {source: sorted(places) for source, places in found.items()}
 
     def head(self, source: str, probed: bool) -> Lsn | None:
-        """The newest place of the source: as its nodes answered, or as they reported to the registry."""
-        read = self.seen.probed if probed else self.seen.reported
-        return max(filter(None, map(read, self.elected(source))), default=None)
+        """The newest place of the source: as its nodes answered, or reported after that; or as they reported to the registry."""
+        roots = self.elected(source)
+        if not probed:
+            return max(filter(None, map(self.seen.reported, roots)), default=None)
+        told = (self.seen.answered_at(one) or self.seen.reported(one) for one in roots if self.seen.probed(one))
+        return max(filter(None, told), default=None)
 
     def known_head(self, source: str) -> Lsn | None:
         """The newest place that anything tells of the source, its log included."""
@@ -236,7 +260,7 @@ class Tiers:
     def has(self, name: str, needed: Lsn) -> bool:
         """Whether a node has the file of that place, and goes further."""
         last = self.seen.last(name)
-        further = last is not None and last > needed and name not in self.not_elected
+        further = last is not None and last > needed and name not in self.not_elected | self.guessed
         return further and self.seen.has_file(name, needed[0])
 
     def there(self, name: str) -> bool:
@@ -284,7 +308,7 @@ class Tiers:
         source, database = self.source_of(name) or "", name.partition("@")[0]
         head, own = self.known_head(source), set(self.roots(source))
         whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
-        doubted = self.logs.spoilt | self.logs.at_odds | self.earlier.servers | self.not_elected
+        doubted = self.logs.spoilt | self.logs.at_odds | self.earlier.servers | self.not_elected | self.guessed
         whole = [node for node in whole if self.there(node) and node not in doubted]
         return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
 
@@ -387,7 +411,7 @@ class Tiers:
 
     def gap(self, name: str) -> str | None:
         """The same as `lacks_file`; None where it is in doubt whom the node follows."""
-        return None if name in self.doubts else self.lacks_file(name)
+        return None if name in self.doubts or name in self.guessed else self.lacks_file(name)
 
     def lacks_file(self, name: str) -> str | None:
         """`now`: no node that can be asked has what it needs next; `source`: the source cluster has it no more, others do."""
@@ -510,9 +534,21 @@ class Tiers:
         held = self.hold(source)
         return held.holders if held.kept_from is not None and held.kept_from <= needed[0] else ()
 
+    def has_no_row(self, name: str) -> bool:
+        """Whether the registry has no row of a node: the whole table was collected and read."""
+        return name not in self.seen.nodes and self._all_listed
+
+    @cached_property
+    def _all_listed(self) -> bool:
+        files = {row["file"] for row in self.seen.nodes.values()}
+        return self.seen.lists_nodes and not any(read.rejected for read in self.case.inputs if read.file in files)
+
     def contradicts(self, name: str) -> bool:
-        """Whether a row says that a node waits and another one that it pulls: who is Pending has no connection."""
-        return self.seen.nodes.get(name, {}).get("state") == "Pending" and bool((at := self.place(name)) and at.parents)
+        """Whether a row says that a node waits and another one that it pulls: who is Pending, or was reset, has no connection."""
+        state, age = self.seen.nodes.get(name, {}).get("state"), self.seen.age(name)
+        reports = self.seen.answered(name) is True or (age is not None and age < self.told.stale_after)
+        waits = state == "Pending" or (state == "Inactive" and reports)
+        return waits and bool((at := self.place(name)) and at.parents)
 
     def fanout(self, name: str) -> int:
         """How many nodes may pull from this one."""
@@ -541,60 +577,4 @@ class Tiers:
     @cached_property
     def states(self) -> dict[str, str]:
         """Node -> what it is doing (`workbench.replication.tier.rules.conditions`); of the source cluster whether it answers."""
-        return {name: self._state(name) for names in self.members.values() for name in names}
-
-    def _by_lag(self, name: str) -> str:
-        if self.needs(name) and name in self.seen.cut_since:
-            return conditions.CUT_BACK
-        return conditions.BEHIND if self.needs(name) else conditions.HEALTHY
-
-    def _state(self, name: str) -> str:
-        source = self.source_of(name) or ""
-        row, place, answered = self.seen.nodes.get(name), self.place(name), self.seen.answered(name)
-        age = self.seen.age(name)
-        if self.retired(name):
-            return conditions.RETIRED
-        if not self.source_is_known and answered is not False:
-            return conditions.UNTOLD
-        if name in self.roots(source):
-            silent = age is not None and age >= self.told.stale_after
-            return (
-                conditions.FROZEN
-                if answered is False and silent
-                else conditions.UNREACHABLE
-                if answered is False
-                else (conditions.HUNG if silent and answered is None else conditions.HEALTHY)
-            )
-        if row is None and answered is None:
-            return conditions.UNTOLD
-        # Without the registry, or its table of who pulls from whom, only the end of a node's log tells anything of it.
-        if row is None or (not self.seen.knows_pulls_of(name) and (row["state"] or "").lower() == "active"):
-            silent = age is not None and age >= self.told.stale_after
-            if not answered:
-                return (
-                    conditions.HUNG if silent else conditions.UNREACHABLE if answered is False else self._by_lag(name)
-                )
-            return conditions.STOPPED if silent else self._by_lag(name)
-        parent = self.parent(name)
-        pulls = bool(place and place.parents) and (answered is False or not self.contradicts(name))
-        waits = not pulls and row is not None
-        offered = self.offered(name) if waits and self.needs(name) else None
-        return conditions.condition(
-            conditions.NodeFacts(
-                row["state"] if row else None,
-                age,
-                self.told.stale_after,
-                answered,
-                pulls,
-                conditions.problem_of(place),
-                name in self.said_stop,
-                self.last(name),
-                self.known_head(source),
-                parent is not None and held_above(self, name, parent),
-                None if self.overdue(name) else self.told.delays.get(name),
-                self.may_be_served(name) or not self.needs(name) or name in self.doubts,
-                None if offered is None else bool(offered),
-                name in self.seen.cut_since,
-                name in self.seen.ahead,
-            )
-        )
+        return {name: state_of(self, name) for names in self.members.values() for name in names}

@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any
 from workbench.case.case import Case
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import listed
-from workbench.replication.tier.diagnosis.generations import older_source
 from workbench.replication.tier.diagnosis.heads import proven_beyond
 from workbench.replication.tier.diagnosis.log_files import needed_file
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.diagnosis.unjudged import (
+    GUESSED,
+    HOLE_BEFORE,
+    NOT_ELECTED,
+    PARTED_BEFORE,
+    UNKNOWN_SAYS,
+    UNREAD,
+    why_unjudged,
+    why_unknown_behind,
+)
 from workbench.replication.tier.rules import conditions
 from workbench.replication.tier.rules.log_retention import LogHold
 from workbench.replication.tier.rules.reconnection import overlaps
@@ -31,6 +40,8 @@ REFUSED = "refused"
 
 UNKNOWN = "unknown"
 """The decision of a pair of which nothing tells whether the one is a source of the other."""
+
+SOURCE_UNTOLD = "of one of the two nothing tells which source it follows, if any"
 
 SOURCE_UNKNOWN = "it is further, and nothing tells which of their logs is that of the source"
 
@@ -50,20 +61,6 @@ SILENT = SERVE_NOBODY | {conditions.UNREACHABLE}
 
 _PULLING = conditions.FED | {conditions.ORPHAN}
 """Nodes that get what the node above them has: that one may go further than its own source does."""
-
-NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
-PARTED_BEFORE, NOT_ELECTED, TWO_SOURCES = "parted_before", "not_elected", "two_sources"
-UNKNOWN_SAYS = {
-    UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
-    HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
-    PARTED_BEFORE: "its log had other records there in an earlier snapshot, and nothing shows that it cut them off since",
-    OTHER_HISTORY: "its newest commit is of a newer generation than that of its source, which is further: two histories",
-    NOT_ELECTED: "its newest commit is of an older generation than that of a node of its source which is no further: two "
-    "histories, and nothing tells where they part",
-    TWO_SOURCES: "it is in doubt which of two sources the node follows, and so what it lacks",
-    NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
-    conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
-}
 
 
 def judged_by_tier(
@@ -103,33 +100,18 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
         row = {"count": alone[2], "first": show(alone[1]), "last": show(head), "available": alone[2], "counted": False}
         found.pending.append(about | row | {"bytes": tiers.lag(alone[0], head)[0], "suppliers": []})
         return
-    if name in tiers.not_elected and head is not None and not tiers.retired(name):
-        row = {"from": show(head), "to": show(head), "count": None}
-        found.unknown.append(about | row | {"why": NOT_ELECTED, "says": UNKNOWN_SAYS[NOT_ELECTED]})
-        return
-    if name in tiers.doubts and head is not None and not tiers.retired(name):
-        row = {"from": show(last or head), "to": show(max(last or head, head)), "count": None}
-        found.unknown.append(about | row | {"why": TWO_SOURCES, "says": UNKNOWN_SAYS[TWO_SOURCES]})
+    if (why := why_unjudged(tiers, name)) and head is not None and not tiers.retired(name):
+        from_, upto = (head, head) if why == NOT_ELECTED else (last or head, max(last or head, head))
+        row = {"from": show(from_), "to": show(upto), "count": None}
+        found.unknown.append(about | row | {"why": why, "says": UNKNOWN_SAYS[why]})
         return
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
-    silent = tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last)
-    other = name not in tiers.roots(source) and anew is None and older_source(tiers, name) is not None
-    if silent or other or name in tiers.seen.cut_since:
-        why = NO_ANSWER if silent else OTHER_HISTORY if other else conditions.CUT_BACK
-        row = {"from": show(last), "to": show(head), "count": None, "why": why, "says": UNKNOWN_SAYS[why]}
-        found.unknown.append(about | row)
-        return
     span = tiers.logs.span(name)
-    if (
-        span
-        and span[1] == last
-        and tiers.seen.probed(name) is None
-        and any(one.rejected for one in tiers.logs.inputs[name])
-    ):
-        lacks = tiers.logs.behind(name)
+    if why := why_unknown_behind(tiers, name, last):
+        lacks = tiers.logs.behind(name) if why == UNREAD else None
         row = {"from": show(lacks[0] if lacks else last), "to": show(head), "count": lacks[1] if lacks else None}
-        found.unknown.append(about | row | {"why": UNREAD, "says": UNKNOWN_SAYS[UNREAD]})
+        found.unknown.append(about | row | {"why": why, "says": UNKNOWN_SAYS[why]})
         return
     head = beyond if beyond is not None and name not in tiers.roots(source) else head
     # What the source has behind a dump that ended early, the node may have.
@@ -180,13 +162,6 @@ def _first_part(tiers: Tiers, source: str, name: str, end: Lsn, counted: bool) -
     places = both.behind.first if both and both.behind.count == len(both.behind.first) else []
     behind = [place for place in places if place > end]
     return (len(places) - len(behind), behind[0]) if behind and len(behind) < len(places) else None
-
-
-def known_to_end_at(tiers: Tiers, name: str, last: Lsn) -> bool:
-    """Whether the files of a node that does not answer show that it has nothing behind that place."""
-    files = tiers.seen.files.get(name, {})
-    # A record is at most as long as what stands behind its beginning in the newest file.
-    return bool(files) and max(files) == last[0]
 
 
 def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn, int]:
@@ -250,7 +225,7 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
     anew = tiers.logs.cut_back(name)
     start = anew[0] if anew else last
     parents = [node for node in place.parents if tiers.states.get(node) not in SERVE_NOBODY]
-    parents = [node for node in parents if node not in tiers.not_elected]
+    parents = [node for node in parents if node not in tiers.not_elected and not tiers.seen.nothing_recent(node)]
     if tiers.states[name] == conditions.ORPHAN:
         parents = [node for node in parents if _may_serve(tiers, node)]
     firsts = {one: tiers.seen.whole_from(one) for one in parents}
@@ -313,7 +288,9 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                     "to_send": {},
                 }
                 serves = first is None or overlaps((first, 0), theirs, (own_first or 0, 0), mine)
-                if not serves:
+                if not tiers.guessed.isdisjoint((supplier, consumer)):
+                    row |= {"decision": UNKNOWN, "reasons": [_reason(GUESSED, SOURCE_UNTOLD)]}
+                elif not serves:
                     says = f"{_oldest(tiers, supplier)}, and the node needs file {mine[0]}"
                     row |= {"decision": REFUSED, "reasons": [_reason("no_overlap", says)]}
                 elif theirs <= mine:
@@ -441,11 +418,11 @@ def _offered(tiers: Tiers, name: str) -> list[Row]:
 
 def _node(tiers: Tiers, source: str, name: str, held: LogHold, beyond: Lsn | None) -> Row:
     seen, place, row = tiers.seen, tiers.place(name), tiers.seen.nodes.get(name)
-    reported, probed, last = seen.reported(name), seen.probed(name), tiers.last(name)
+    reported, probed, last = seen.reported(name), seen.answered_at(name), tiers.last(name)
     current = None if name in seen.cut_since or seen.outdated(name) else reported
     beyond = beyond if tiers.needs(name) else None
     registry_lag = tiers.lag(current, beyond or tiers.head(source, False))
-    actual_lag = tiers.lag(probed, tiers.head(source, True))
+    actual_lag = tiers.lag(None if name in tiers.guessed else probed, tiers.head(source, True))
     age, answered = seen.since_report(name), seen.answered(name)
     donors, silent_donors = tiers.donors(name) if tiers.needs(name) else ([], [])
     files = seen.files.get(name, {})
@@ -483,7 +460,7 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold, beyond: Lsn | Non
         "served_by_silent": silent_donors,
         "lost_in_s": None if lost is None else round(lost, 1),
         "files": [[number, size] for number, size in sorted(files.items())],
-        "registry_is_stale": _stale(reported, probed, first_file, own_first),
+        "registry_is_stale": _stale(reported, seen.probed(name), first_file, own_first),
         "holds_log": name in held.holders,
         "offered": _offered(tiers, name),
         "cuts": (seen.probes.get(name) or {}).get("cuts"),
@@ -507,6 +484,8 @@ def _says(tiers: Tiers, name: str, state: str) -> str:
         return f"it is connected and reports itself, and gets nothing: {standing.says}"
     if state == conditions.BEHIND and place and place.parents and not senders(tiers, name):
         return _stuck(tiers, name)
+    if name in tiers.guessed:
+        return UNKNOWN_SAYS[GUESSED]
     if state == conditions.UNTOLD and not tiers.source_is_known:
         return "nothing tells who follows whom"
     if state == conditions.CYCLE and place and name in place.parents:
@@ -524,17 +503,15 @@ def lacking_its_file(tiers: Tiers, name: str) -> list[str]:
 
 
 def unlisted(tiers: Tiers) -> set[str]:
-    """The nodes of the source, and those that pull or are pulled from, of which the registry has no row.
+    """The nodes of the source, those that pull or are pulled from, and those that answer, of which the registry has no row.
 
     Empty where the table was not collected, or rows of it could not be read: these may be the ones.
     """
-    files = {row["file"] for row in tiers.seen.nodes.values()}
-    if not tiers.seen.lists_nodes or any(read.rejected for read in tiers.case.inputs if read.file in files):
-        return set()
     linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
     own = {name for source in tiers.sources for name in tiers.roots(source)}
-    members = {name for names in tiers.members.values() for name in names}
-    return (linked | own) & members - tiers.seen.nodes.keys()
+    members = {name for names in tiers.members.values() for name in names} - tiers.guessed
+    answering = {name for name in members if tiers.seen.answered(name)}
+    return {name for name in (linked | own | answering) & members if tiers.has_no_row(name)}
 
 
 def _stuck(tiers: Tiers, name: str) -> str:

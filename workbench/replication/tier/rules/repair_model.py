@@ -56,6 +56,7 @@ class TierModel(Model):
     doubted    those whose log lacked records in an earlier snapshot, of which nothing shows that they were mended
     lost       nodes that nobody could serve from the beginning: what they lack is no fault of a repair
     stood      node -> where its log ended when it was collected, before anything was tried on the model
+    unsure     nodes that may be further than their logs show: what they lack is unknown, and so lacking to none
     holes      node -> the log files that lack in the middle of its own: who needs one of them gets nothing behind it there
     """
 
@@ -73,6 +74,7 @@ class TierModel(Model):
     lost: frozenset[str] = frozenset()
     stood: Mapping[str, str] = field(default_factory=dict)
     holes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    unsure: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,7 +136,7 @@ class TierModel(Model):
         """
         mine = [name for name, server in self.servers.items() if server.up and self.source_of[name] == source]
         known = [name for name in mine if source in self.servers[name].vector]
-        found = {name for name in known if not self._needs(name)}
+        found = {name for name in known if name not in self.unsure and not self._needs(name)}
         waiting = [name for name in known if name not in found]
         fresh = found
         while fresh:
@@ -242,10 +244,11 @@ class TierModel(Model):
         return sorted(found)
 
     def unlisted(self) -> list[str]:
-        """Nodes of the source, and nodes that pull or are pulled from, that have no row in the registry."""
+        """Nodes of the source, nodes that pull or are pulled from, and those that are there, that have no row in the registry."""
         known = {one.name for one in self.registry.nodes}
         linked = {name for pull in self.registry.pulls for name in (pull.name, pull.source)}
         linked |= {name for name, source in self.source_of.items() if name.partition("@")[0] == source}
+        linked |= {name for name, server in self.servers.items() if server.up and self.source_of[name] in server.vector}
         return sorted((linked & self.servers.keys()) - known)
 
     def set_aside(self) -> list[str]:
@@ -275,6 +278,7 @@ class TierModel(Model):
         return (
             server.up
             and source in server.vector
+            and name not in self.unsure
             and any(lot.origin == source and number not in server.holds for number, lot in enumerate(self.lots))
         )
 
@@ -284,7 +288,7 @@ class TierModel(Model):
         Of one whose position nobody knows nobody can say what it lacks.
         """
         for name, server in self.servers.items():
-            known = server.up and self.source_of[name] in server.vector
+            known = server.up and self.source_of[name] in server.vector and name not in self.unsure
             for number, lot in enumerate(self.lots if known else ()):
                 if lot.origin == self.source_of[name] and number not in server.holds:
                     yield MissingAt(name, number)
@@ -492,11 +496,13 @@ def tier_model(
     waiting: Mapping[str, int] | None = None,
     still: Collection[str] = (),
     holes: Mapping[str, Sequence[int]] | None = None,
+    unsure: frozenset[str] = frozenset(),
 ) -> TierModel:
     """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing.
 
     waiting  node -> how many changes it waits for, as far as the diagnosis counts them
     still    nodes that are known to get nothing although they look connected
+    unsure   nodes that may be further than their logs show
     """
     rows = {one.name: one for one in registry.nodes}
     servers: dict[str, Server] = {}
@@ -531,7 +537,9 @@ def tier_model(
         # that pull from a node that is gone.
         cut_off = {pull.name for pull in registry.pulls} - fed
         stuck = {
-            last for name, last in ends.items() if condition[name] not in PULLING or name in {*gapped, *still, *cut_off}
+            last
+            for name, last in ends.items()
+            if name not in unsure and (condition[name] not in PULLING or name in {*gapped, *still, *cut_off})
         }
         lowest, *steps = sorted({min(ends.values()), *stuck, max(ends.values())})
         behind = {last: (waiting or {}).get(name, 0) for name, last in ends.items() if name in (waiting or {})}
@@ -574,6 +582,7 @@ def tier_model(
         spoilt=spoilt,
         parted=parted,
         holes=holes or {},
+        unsure=unsure,
     )
 
 

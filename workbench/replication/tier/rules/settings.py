@@ -24,6 +24,8 @@ class Settings:
     delays        node -> seconds that it waits on purpose before it applies
     fanout_told   whether any node tells the fanout; else it is the default of the program
     versions      version of the program -> the nodes that show by their settings that they run it
+    keepers       databases whose nodes say that they hold a registry themselves
+    follow_none   nodes whose settings name no source database
     """
 
     rules: Rules
@@ -34,6 +36,12 @@ class Settings:
     delays: Mapping[str, float] = field(default_factory=dict)
     fanout_told: bool = True
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keepers: frozenset[str] = frozenset()
+    follow_none: frozenset[str] = frozenset()
+
+    def outside(self, name: str) -> bool:
+        """Whether the settings say that a node follows no source: it is of the registry's database, or names none."""
+        return name in self.follow_none or name.partition("@")[0] in {*self.registries.values(), *self.keepers}
 
     def tells_fanout(self, source_database: str) -> bool:
         """Whether the fanout below a source was collected, and is not the default of the program."""

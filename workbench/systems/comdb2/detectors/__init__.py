@@ -1,7 +1,9 @@
 """What looks for findings of Comdb2's own.
 
-nodes     nodes that are gone, stopped, wait for a source, or cannot go on
-trees     the shape of the trees: circles, orphans, full and deep ones, reverse connections, who holds the log
+nodes     nodes that are gone, stopped, or wait for a source
+file_gaps nodes that cannot go on, because their source has deleted the file that they need
+orphans   nodes that hang on no source, or of which nothing tells which one they follow
+trees     the shape of the trees: circles, full and deep ones, reverse connections, who holds the log
 logs      collected logs: gaps, and where they part from the source's
 histories nodes of one source cluster that hold different logs
 earlier   what earlier snapshots prove, and nothing since shows to be over
@@ -10,6 +12,7 @@ settings  what makes loss, or a false tree, likely
 
 from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
 from workbench.systems.comdb2.detectors.earlier import parted_before
+from workbench.systems.comdb2.detectors.file_gaps import cannot_go_on
 from workbench.systems.comdb2.detectors.histories import apart_at_the_source, parted_siblings
 from workbench.systems.comdb2.detectors.logs import (
     ahead_of_source,
@@ -22,7 +25,6 @@ from workbench.systems.comdb2.detectors.logs import (
     parted_logs,
 )
 from workbench.systems.comdb2.detectors.nodes import (
-    cannot_go_on,
     gone,
     not_replicating,
     order_of_snapshots,
@@ -30,16 +32,15 @@ from workbench.systems.comdb2.detectors.nodes import (
     set_aside,
     standing_still,
 )
+from workbench.systems.comdb2.detectors.orphans import of_untold_source, orphans, unlisted
 from workbench.systems.comdb2.detectors.settings import unsafe_settings
 from workbench.systems.comdb2.detectors.trees import (
     cycles,
     full_nodes,
     held_log,
-    orphans,
     pending_limit,
     reverse_links,
     too_deep,
-    unlisted,
 )
 
 DETECTORS: Detectors = {
@@ -67,6 +68,7 @@ DETECTORS: Detectors = {
         cycles,
         orphans,
         unlisted,
+        of_untold_source,
         reverse_links,
         pending_limit,
     ),

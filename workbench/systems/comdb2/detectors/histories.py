@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 ASK_WHO_LEADS = "select host, is_master from comdb2_cluster"
 
 
+NONE_ELECTED = {"elected": "unknown"}
+"""In the evidence of nodes of which nothing tells whose log is the right one."""
+
+
 def apart_at_the_source(context: DetectorContext) -> Iterator[Finding]:
     """Source clusters of which one node holds other records than another one: the log that all others follow is in doubt."""
     tiers = tiers_of(context)
@@ -50,7 +54,7 @@ def parted_siblings(context: DetectorContext) -> Iterator[Finding]:
             server=other,
             origin=source,
             items=(place_text(place) or "",),
-            evidence=({"node": first, "at": place_text(place)}, {"node": other, "at": place_text(place)}),
+            evidence=tuple({"node": name, "at": place_text(place)} | NONE_ELECTED for name in (first, other)),
             fix=(
                 step(
                     f"collect the log of {some(roots) if roots else source}, from {place_text(both.match or place)} on, and "
@@ -73,7 +77,7 @@ def _undecided(tiers: Tiers, source: str, one: Apart) -> Finding:
         server=firsts[0],
         origin=source,
         items=(place_text(one.first) or "",),
-        evidence=tuple(_shown(tiers, one, name) for name in one.nodes),
+        evidence=tuple(_shown(tiers, one, name) | NONE_ELECTED for name in one.nodes),
         fix=(
             step(
                 f"find out which of {some(firsts)} is the master of {source} ({ASK_WHO_LEADS}), and of which generation the "

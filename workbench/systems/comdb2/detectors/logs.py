@@ -11,8 +11,8 @@ from workbench.replication.tier.diagnosis.generations import newer_root, older_s
 from workbench.replication.tier.diagnosis.sources import OfItsOwn
 from workbench.replication.tier.rules.physical_log import Compared, Gap
 from workbench.rules.assumptions import ASKED_IN_ORDER
+from workbench.systems.comdb2.detectors.file_gaps import rebuild
 from workbench.systems.comdb2.detectors.histories import ASK_WHO_LEADS
-from workbench.systems.comdb2.detectors.nodes import rebuild
 from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of
 from workbench.systems.comdb2.lsn import FIRST, lsn_text
 

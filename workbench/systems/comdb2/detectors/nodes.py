@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from workbench.model import Finding, first_few, step
 from workbench.replication.tier.diagnosis.earlier_snapshots import taken_later
 from workbench.replication.tier.diagnosis.holders import WaitedFor, waited_for
-from workbench.replication.tier.diagnosis.log_files import misled, needed_file, source_has
-from workbench.replication.tier.diagnosis.tree_rows import lacking_its_file, senders
+from workbench.replication.tier.diagnosis.log_files import misled, needed_file
 from workbench.replication.tier.rules.conditions import (
-    CONNECTED,
     GAPPED,
     GONE,
     HUNG,
@@ -40,9 +38,6 @@ RESET = """exec procedure sys.physrep.reset_nodes('{}', "'{}'", 'Inactive')"""
 """The procedure puts the host into its statement as it is, so it has to come with quotes of its own."""
 
 FORCE = "exec procedure sys.cmd.send('physrep_force_registration') on it"
-
-SOON = 1
-"""A node whose next file is among so many oldest ones of the source loses it with the next deletions."""
 
 
 def _silent(tiers: Tiers, name: str) -> str:
@@ -109,8 +104,8 @@ def _gone_steps(
             "its row is no candidate then, and its place under its source is free",
             "a node that only was frozen registers anew when it goes on; what it needs may be gone by then"
             if waiting is None
-            else f"{some(waiting.nodes)} wait{'s' * (len(waiting.nodes) == 1)} for log file {waiting.file}, which no node that "
-            "answers has and goes on from: first do what LOG_GAP says",
+            else f"{some(waiting.nodes)} {waiting.need} log file {waiting.file}, which no node that answers has and goes on "
+            f"from: first {'do what LOG_GAP says' if waiting.sure else 'see which source it follows'}",
         )
 
 
@@ -128,7 +123,7 @@ _HAS_NOT_ASKED = {
 
 
 _TWO_TABLES = (
-    "its row in comdb2_physreps says Pending, and a row of comdb2_physrep_connections says that it pulls from {}: the two "
+    "its row in comdb2_physreps says {}, and a row of comdb2_physrep_connections says that it pulls from {}: the two "
     "tables contradict each other, or were read at two times"
 )
 _READ_AGAIN = "collect both tables of the registry once more, in one go"
@@ -200,8 +195,14 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
             ]
         says = SAYS[state]
         if tiers.contradicts(name):
-            why += f"; {_TWO_TABLES.format(tiers.parent(name))}"
-            fix = [step(_READ_AGAIN, "who is Pending has no connection: registering deletes the old one first"), *fix]
+            why += f"; {_TWO_TABLES.format(tiers.seen.nodes[name]['state'], tiers.parent(name))}"
+            fix = [
+                step(
+                    _READ_AGAIN,
+                    "who is Pending or Inactive has no connection: a reset, as before each registering, deletes it",
+                ),
+                *fix,
+            ]
         if state != STOPPED and (ends := sorted(awaited.get(name, ()))):
             says = f"it waits until its source connects to it, as its row in comdb2_physrep_sources says ({some(ends)})"
             why = "what the registry would offer it does not take"
@@ -380,216 +381,3 @@ def _why_none(tiers: Tiers, name: str) -> str:
         return offer.refused
     reasons = [f"{other}: {why}" for other, why in sorted(offer.reasons.items()) if other != name]
     return f"no node is offered to it ({'; '.join(reasons[:3])})" if reasons else "no node is offered to it"
-
-
-def _start_first(tiers: Tiers, silent: list[str], name: str, file: int) -> Iterator[dict[str, str | None]]:
-    """Nodes that do not answer and have the file that one needs: to start one of them may spare the copy.
-
-    Who pulls from one of them goes on by itself then. The registry may hide them all: behind a node that lacks the file.
-    """
-    if not silent:
-        return
-    start = f"first start {some(silent[:3])}, or see why {'it does' if len(silent) == 1 else 'they do'} not answer"
-    why = f"{some(silent)} had log file {file} when {'it' if len(silent) == 1 else 'they'} last told, and nobody else has it"
-    place, offer = tiers.place(name), tiers.offer(name, silent)
-    offered = offer is None or not {one.name for one in offer.union}.isdisjoint(silent)
-    pulled = [one for one in silent if place and one in place.parents and tiers.states[name] in CONNECTED]
-    hidden = f"the registry would offer {name} no such node: {_HIDES}"
-    if pulled:
-        keep = None if offered else f"do not let {name} register anew: {hidden}"
-        yield step(f"{start}: {name} pulls from {some(pulled)}, and goes on then", why, keep)
-    elif offered:
-        yield step(f"{start}, and let {name} register anew", why)
-    else:
-        database, _, host = silent[0].partition("@")
-        line = f"replicate_from {database} @{host} in its configuration, then start it"
-        yield step(f"{start}, and let {name} replicate from {silent[0]}: {line}", f"{why}; {hidden}")
-
-
-_HIDES = "its query begins at the source and drops all below a node without the file"
-
-
-def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
-    """Nodes that need a log file which their source has deleted, or is about to."""
-    tiers = tiers_of(context)
-    for source, name in each(tiers):
-        last, gap = tiers.last(name), tiers.gap(name)
-        if last is None or not tiers.needs(name) or name in tiers.seen.cut_since or name in tiers.doubts:
-            continue
-        firsts = tiers.source_firsts(source)
-        donors, silent = tiers.donors(name)
-        fit = [one for one in donors if _may_be_offered(tiers, one)]
-        items = (place_text(last) or "",)
-        file = needed_file(tiers, name) or last[0]
-        proof = evidence_of(tiers, name) | {"needs_file": file, "source_first_file": min(firsts, default=None)}
-        proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
-        evidence = ({key: value for key, value in proof.items() if value is not None},)
-        if gap == "now":
-            coming_back = tiers.coming_back(name)
-            had = (
-                f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
-                if silent
-                else ""
-            )
-            yield Finding(
-                "LOG_GAP",
-                "error",
-                f"{name} needs log file {file}, and {_nobody_has(tiers, name, last)}: the source "
-                f"{source_has(tiers, source, last[0])}{had}",
-                evidence=evidence,
-                fix=(*_start_first(tiers, coming_back, name, file), rebuild(tiers, name)),
-                server=name,
-                origin=source,
-                items=items,
-            )
-            if coming_back:
-                continue  # who has the file may come back: that is first
-            yield Finding(
-                "REINIT_REQUIRED",
-                "error",
-                f"{name} can be brought up to date from no log: it has to be rebuilt from a copy of another node",
-                evidence=evidence,
-                fix=(rebuild(tiers, name),),
-                server=name,
-                origin=source,
-                items=items,
-            )
-        elif gap == "source":
-            yield Finding(
-                "LOG_GAP",
-                "error",
-                f"{name} needs log file {file}, which its source "
-                f"{'has deleted' if file == last[0] else 'does not have'} (it {source_has(tiers, source, last[0])}); "
-                f"{some(donors)} still ha{'s' if len(donors) == 1 else 've'} it"
-                + (
-                    ""
-                    if fit
-                    else ", and the registry would offer none of them: by their rows they wait or were taken out"
-                ),
-                evidence=evidence,
-                fix=(
-                    *(_from_donor(tiers, name, source, donor) for donor in fit[:1]),
-                    rebuild(tiers, name),
-                ),
-                server=name,
-                origin=source,
-                items=items,
-            )
-        elif tiers.states[name] in CONNECTED and lacking_its_file(tiers, name) and not senders(tiers, name):
-            yield Finding(
-                "LOG_GAP",
-                "warning",
-                f"{name} needs log file {last[0]}, and what it pulls from has deleted it; {some(donors)} still "
-                f"ha{'s' if len(donors) == 1 else 've'} it",
-                evidence=evidence,
-                server=name,
-                origin=source,
-                items=items,
-                fix=(
-                    step(
-                        f"let {name} register anew (exec procedure sys.cmd.send('physrep_force_registration') on it)",
-                        "where it hangs it gets nothing any more, and looks connected",
-                        None
-                        if tiers.kept_for(name) or tiers.kept_by_others(name)
-                        else f"be quick: nothing {_keeps(tiers)} the file from being deleted elsewhere, too",
-                    )
-                    if tiers.offered(name)
-                    else _from_donor(tiers, name, source, (fit or donors)[0]),
-                ),
-            )
-        elif (
-            firsts
-            and 0 <= last[0] - min(firsts) <= SOON
-            and (tiers.known_head(source) or last)[0] > last[0]
-            and not tiers.kept_for(name)
-            and (tiers.lost_in(name) is not None or tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE))
-        ):
-            left, keeping = tiers.lost_in(name), list(tiers.kept_by_others(name))
-            when = f", in about {span_text(left)} at the speed of the last two snapshots" if left is not None else ""
-            yield Finding(
-                "LOG_GAP",
-                "warning",
-                f"{name} needs log file {last[0]}, which the source keeps for {some(keeping)} alone: once "
-                f"{'that holds' if len(keeping) == 1 else 'these hold'} it no more, nobody can serve {name}"
-                if keeping
-                else f"{name} needs log file {last[0]}, and the source has files from {min(firsts)} on: soon nobody "
-                f"can serve it{when}",
-                evidence=evidence,
-                fix=(
-                    step(
-                        f"bring {name} back to its source before "
-                        f"{'the row' if len(keeping) == 1 else 'a row'} of {some(keeping)} changes"
-                        if keeping
-                        else f"bring {name} back to its source before the next files are deleted",
-                        _why_not_kept(tiers, source, name),
-                        "on the source MIN_KEEP_LOGS and MIN_KEEP_LOGS_AGE keep more files while this lasts",
-                    ),
-                ),
-                server=name,
-                origin=source,
-                items=items,
-            )
-
-
-def _nobody_has(tiers: Tiers, name: str, needed: tuple[int, int]) -> str:
-    """That no node that answers helps one; those that have its file and cannot go on themselves are named."""
-    stuck = [one for one in tiers.members[tiers.source_of(name) or ""] if one != name and tiers.has(one, needed)]
-    if stuck := [one for one in stuck if tiers.there(one)]:
-        many = len(stuck) > 1
-        return (
-            f"of the nodes that answer only {some(stuck)} ha{'ve' if many else 's'} it, and cannot go on "
-            f"{'themselves' if many else 'itself'}"
-        )
-    return "no node that answers has it any more and goes further"
-
-
-def _may_be_offered(tiers: Tiers, name: str) -> bool:
-    """Whether a registry that is asked for this very node would offer it."""
-    row = tiers.seen.nodes.get(name)
-    return row is not None and row["state"] not in tiers.told.rules.unfit
-
-
-def _from_donor(tiers: Tiers, name: str, source: str, donor: str) -> dict[str, str | None]:
-    database, _, host = donor.partition("@")
-    return step(
-        f"let {name} replicate from {donor} at once: replicate_from {database} @{host} in its configuration, then start it",
-        misled(tiers, name) or f"the registry would not offer that node: {_HIDES}",
-        f"first see that the donor still has the file: nothing {_keeps(tiers)} it from deleting it"
-        + (
-            f" before {name} pulls from it" if tiers.told.rules.holding == "Active" and tiers.told.local(source) else ""
-        ),
-    )
-
-
-def _keeps(tiers: Tiers) -> str:
-    return "keeps" if tiers.holding_is_known else "is known to keep"
-
-
-def _why_not_kept(tiers: Tiers, source: str, name: str) -> str:
-    """Why the source does not keep the files that a node needs."""
-    rules = tiers.told.rules
-    if not tiers.told.local(source):
-        return "where the registry is in another database, no version keeps log files for a node that lags"
-    if not tiers.holding_is_known:
-        return "nothing tells which version the nodes run, and whether it keeps log files for a node that lags"
-    if rules.holding is None:
-        return "nothing in this version keeps log files for a node that lags"
-    state = (tiers.seen.nodes.get(name) or {}).get("state")
-    return (
-        f"log files are kept for rows below the source whose state is {rules.holding}, spelled exactly so; "
-        + (f"that of {name} is {state}" if state else f"{name} has none")
-        if state != rules.holding
-        else f"log files are kept for rows that hang on the source, and from the file on that they name: {name} is not counted"
-    )
-
-
-def rebuild(tiers: Tiers, name: str) -> dict[str, str | None]:
-    """Which node to copy, and how."""
-    siblings = tiers.copied_from(name)
-    return step(
-        f"rebuild {name} from a copy of {siblings[0] if siblings else 'a node that is up to date'}, which is "
-        "shut down cleanly for the "
-        "time of copying",
-        "a log cannot be brought up to date without the files in between",
-        "clear the registry of the old row of the node first, and copy nothing of a node that runs",
-    )

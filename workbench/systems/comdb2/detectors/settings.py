@@ -212,32 +212,39 @@ STATES = frozenset({"Active", "Pending", "Inactive", "InActive"})
 
 
 def _spelled(tiers: Tiers) -> Iterator[Finding]:
-    """States that the program never writes: it compares them letter by letter."""
-    rows = [
-        {"node": name, "state": row["state"], "file": row["file"], "offset": row["offset"]}
-        for name, row in sorted(tiers.seen.nodes.items())
-        if row["state"] is not None and row["state"] not in STATES
-    ]
-    if rows:
-        node, state = rows[0]["node"], rows[0]["state"]
+    """States that the program never writes: it compares them letter by letter. A finding for each spelling."""
+    spelled: dict[str, list[dict[str, str | int | None]]] = {}
+    for name, row in sorted(tiers.seen.nodes.items()):
+        if row["state"] is not None and row["state"] not in STATES:
+            shown = {"node": name, "state": row["state"], "file": row["file"], "offset": row["offset"]}
+            spelled.setdefault(row["state"], []).append(shown)
+    for state, rows in spelled.items():
+        names = [str(row["node"]) for row in rows]
         meant = {one.lower(): one for one in ("Active", "Pending", "Inactive")}.get(state.lower(), "Inactive")
+        statements = "; ".join(set_state(name, meant) for name in names[:_WRITTEN_OUT])
+        more = f"; and so for {len(names) - _WRITTEN_OUT:,} more" if len(names) > _WRITTEN_OUT else ""
         yield Finding(
             "UNSAFE_SETTING",
             "warning",
-            f"the state of {some([row['node'] for row in rows])} is spelled {state}, as the program never writes it: "
+            f"the state of {some(names)} is spelled {state}, as the program never writes it: "
             "whatever is not exactly Pending or Inactive may be offered to others",
-            server=node,
+            server=names[0],
             evidence=first_few(rows),
             fix=(
                 step(
-                    f"in the registry's database: {set_state(node, meant)}",
+                    f"in the registry's database: {statements}{more}",
                     "a row that was written by hand as `inactive` does not take the node out",
-                    f"not before {node} is up to date: this version keeps log files only for rows that say {state}"
+                    f"not before {some(names)} {'is' if len(names) == 1 else 'are'} up to date: this version keeps log files "
+                    f"only for rows that say {state}"
                     if state == tiers.told.rules.holding
                     else None,
                 ),
             ),
         )
+
+
+_WRITTEN_OUT = 3
+"""Nodes for which the statement is written out."""
 
 
 def _source_lists(tiers: Tiers) -> Iterator[Finding]:

@@ -77,6 +77,11 @@ def fanout_text(tiers: Tiers, name: str) -> str:
     return f"fanout {tiers.fanout(name)}{'' if known else ', the default, as it was not collected'}"
 
 
+def not_before(tiers: Tiers, name: str) -> str | None:
+    """What comes before a node registers anew: where its file is gone, the registry offers it nothing that brings it on."""
+    return f"not before the gap in the log of {name} is mended (LOG_GAP)" if tiers.gap(name) else None
+
+
 def by_default(tiers: Tiers, name: str) -> tuple[str, ...]:
     """What is taken for granted by whoever names the fanout below a node's source."""
     return () if tiers.told.tells_fanout(tiers.source_of(name) or "") else (DEFAULT_SETTING,)

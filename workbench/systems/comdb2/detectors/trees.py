@@ -1,4 +1,4 @@
-"""The shape of the trees: circles, orphans, full and deep nodes, reverse connections, and who holds the log."""
+"""The shape of the trees: circles, full and deep nodes, reverse connections, and who holds the log."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
-from workbench.replication.tier.rules.conditions import FROZEN, GHOST, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
+from workbench.replication.tier.rules.conditions import FROZEN, GHOST, GONE, HUNG, RETIRED, STOPPED
 from workbench.replication.tier.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
 from workbench.systems.comdb2.detectors.shown import (
     by_default,
-    each,
     evidence_of,
     is_files_behind,
+    not_before,
     place_text,
     some,
     tiers_of,
@@ -46,6 +45,7 @@ def _cycle(tiers: Tiers, source: str, circle: list[str]) -> Finding:
     also_fed = [name for name in circle if (place := tiers.place(name)) and place.tier is not None]
     living = [name for name in circle if tiers.there(name)] or circle
     name = next(iter(own or gone_ones or [one for one in also_fed if _has_another_source(tiers, one)] or living))
+    registering: list[str] = []
     row = f"delete the row of {name} from comdb2_physrep_connections"
     if len(circle) == 1:
         what = f"{name} is said to pull from itself"
@@ -59,17 +59,23 @@ def _cycle(tiers: Tiers, source: str, circle: list[str]) -> Finding:
         do, why = "collect the tunables of all nodes", "whom each is told to follow shows which database is the source"
     elif also_fed:
         what += ": one of them pulls from outside, too"
+        registering = [name]
         do, why = (
             f"{row}, and let it register anew ({FORCE})",
             "one source for each node is enough, and none of the circle",
         )
     else:
         what += f": no change of {source} reaches {'them' if len(circle) > 1 else 'it'} over it"
+        registering = [name]
         do, why = f"{row}, and let it register anew ({FORCE})", "every node of a circle waits for the others"
         if name in gone_ones:
             do, why = RESET.format(*name.split("@", 1)), "it is gone, and its row is what closes the circle"
-            left = [one for one in circle if one not in gone_ones]
-            do += f"; then let {left[0]} register anew ({FORCE})" if left else ""
+            registering = [one for one in circle if one not in gone_ones]
+            do += f"; then let {registering[0]} register anew ({FORCE})" if registering else ""
+    cautions = [
+        not_before(tiers, registering[0]) if registering else None,
+        "until then the registry's own query goes round in the circle" if also_fed else None,
+    ]
     return Finding(
         "TOPOLOGY_CYCLE",
         "error",
@@ -77,7 +83,7 @@ def _cycle(tiers: Tiers, source: str, circle: list[str]) -> Finding:
         server=name,
         origin=source,
         evidence=first_few(evidence_of(tiers, one) for one in circle),
-        fix=(step(do, why, "until then the registry's own query goes round in the circle" if also_fed else None),),
+        fix=(step(do, why, "; ".join(filter(None, cautions)) or None),),
     )
 
 
@@ -102,102 +108,6 @@ def _circle(tiers: Tiers, name: str) -> list[str]:
         return found
 
     return sorted(other for other in above(name) if name in above(other)) or [name]
-
-
-def orphans(context: DetectorContext) -> Iterator[Finding]:
-    """Nodes that say that they replicate, and hang on no source."""
-    tiers = tiers_of(context)
-    for source, name in each(tiers):
-        place = tiers.place(name)
-        if tiers.states[name] != ORPHAN and not (
-            place
-            and place.parents
-            and place.tier is None
-            and place.problem != CIRCLE
-            and tiers.states[name] not in (*GONE, HUNG)
-        ):
-            continue
-        why = place.problem if place and place.problem else "no row says from whom it pulls"
-        yield Finding(
-            "TOPOLOGY_ORPHAN",
-            "error" if place and place.parents else "warning",
-            f"{name} hangs on no source: {why}",
-            server=name,
-            origin=source,
-            evidence=(evidence_of(tiers, name),),
-            fix=(
-                step(
-                    f"let it register anew ({FORCE})",
-                    SAYS[ORPHAN],
-                    "the registry may be older than what the node does: ask the node where it pulls from (physrep_repl_name, "
-                    "physrep_repl_host)",
-                ),
-            ),
-        )
-
-
-def unlisted(context: DetectorContext) -> Iterator[Finding]:
-    """Nodes of the source, and nodes that others pull from, or that pull, of which the registry has no row."""
-    tiers = tiers_of(context)
-    without_row = unlisted_nodes(tiers)
-    if without_row and not tiers.source_is_known and not tiers.seen.nodes:
-        yield _nobody_listed(tiers)
-        return
-    for source in tiers.sources:
-        own = tiers.roots(source)
-        # A node of the source needs its row before anybody pulls from it: without it nobody ever will.
-        lacking = [name for name in tiers.members[source] if name in without_row]
-        rowless = next(iter(own), "") if tiers.seen.nodes.keys().isdisjoint(own) else ""
-        for of_source in (True, False):
-            names = [name for name in lacking if (name in own) == of_source]
-            if not names:
-                continue
-            nobody = of_source and tiers.seen.nodes.keys().isdisjoint(own)
-            yield Finding(
-                "TOPOLOGY_ORPHAN",
-                "error" if nobody else "warning",
-                f"{some(names)} {'has' if len(names) == 1 else 'have'} no row in the registry: "
-                + (
-                    "no other node of the source has one, and whoever registers is offered nothing"
-                    if nobody
-                    else "nobody who registers is offered such a node, and the query may not come to what is below it"
-                ),
-                server=names[0],
-                origin=source,
-                evidence=first_few(evidence_of(tiers, name) for name in names),
-                fix=(
-                    step(
-                        f"restart {names[0]}: a node of the source writes its row when it starts"
-                        if of_source
-                        else f"let {names[0]} register anew ({FORCE})"
-                        if not rowless
-                        else f"first do what TOPOLOGY_ORPHAN says of {rowless}, then let {names[0]} register anew ({FORCE})",
-                        "the query for candidates begins at the rows of the source and goes down from row to row; a report "
-                        "updates a row and never makes one",
-                        "until a node of the source has its row, a node that registers is offered nothing, and its connection "
-                        "is deleted"
-                        if rowless and not of_source
-                        else None,
-                    ),
-                ),
-            )
-
-
-def _nobody_listed(tiers: Tiers) -> Finding:
-    """The registry was collected and has no row at all, and nothing tells which node is of the source."""
-    return Finding(
-        "TOPOLOGY_ORPHAN",
-        "error",
-        f"the registry has no row of any node: none of {some(tiers.seen.names)} is offered to anybody who registers",
-        evidence=first_few({"node": name, "last": place_text(tiers.last(name))} for name in tiers.seen.names),
-        fix=(
-            step(
-                "collect the settings of the nodes, see which of them are of the source, and restart these: each writes its row "
-                "when it starts",
-                "the query for candidates begins at the rows of the source; a report updates a row and never makes one",
-            ),
-        ),
-    )
 
 
 _SILENT = {True: "does not report itself", False: "do not report themselves"}
@@ -274,7 +184,7 @@ def too_deep(context: DetectorContext) -> Iterator[Finding]:
                     step(
                         f"let {moved} register anew ({FORCE}) when nodes nearer to the source have room",
                         "what delays or stops a node delays and stops all below it",
-                        "not before the gap in its log is mended (LOG_GAP)" if tiers.gap(moved) else None,
+                        not_before(tiers, moved),
                     ),
                 ),
             )

@@ -11,7 +11,7 @@ from typing import Any
 from workbench import tables
 from workbench.model import LINES, Format, Parsed, Piece, Reject
 from workbench.safety import excerpt
-from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows
+from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows, why_rejected
 from workbench.systems.comdb2.secrets import SECRETS
 
 _LONGEST_NAMES = 100
@@ -121,7 +121,7 @@ class _Rows:
                 row = self._listing.kept(self._read(values))
                 yield _Told(at, line, row, list(self._listing.made(row, piece.source.server)))
             except ValueError as error:
-                yield _Told(at, line, {}, [], str(error))
+                yield _Told(at, line, {}, [], why_rejected(piece, at, line, error))
 
     def _read(self, values: Values | str) -> Row:
         if isinstance(values, str):

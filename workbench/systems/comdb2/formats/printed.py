@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
-from workbench.model import Piece, Source
+from workbench.model import CUT_LINE, Piece, Source
 
 Values = Mapping[str, str | None] | list[str | None]
 """By the names of their columns, or in their order where no names are printed."""
@@ -120,6 +120,12 @@ def _unquoted(cell: str) -> str | None:
     if len(cell) >= 2 and cell[0] == cell[-1] == "'":
         return cell[1:-1].replace("''", "'")
     return cell[1:-1] if len(cell) >= 2 and cell[0] == cell[-1] == '"' else cell
+
+
+def why_rejected(piece: Piece, at: int, line: bytes, error: ValueError) -> str:
+    """Why a row is set aside; cdb2sql ends every line, so that one without its end was cut with the file."""
+    cut = piece.ended and at + len(line) >= piece.offset + len(piece.data)
+    return f"{CUT_LINE}: {error}" if cut else str(error)
 
 
 @lru_cache(4)

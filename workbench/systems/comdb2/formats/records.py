@@ -21,7 +21,7 @@ from workbench import tables
 from workbench.model import LINES, Format, Parsed, Piece, Reject
 from workbench.safety import excerpt
 from workbench.systems.comdb2.formats.gaps import Gaps
-from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows
+from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows, why_rejected
 from workbench.systems.comdb2.formats.records_fast import read_fast
 from workbench.systems.comdb2.formats.values import at_seconds, number, seconds
 from workbench.systems.comdb2.lsn import COMMITS, SENTINEL, lsn_of, order_key
@@ -124,7 +124,7 @@ class _Reader:
                     raise ValueError(values)
                 record = record_of(values)
             except ValueError as error:
-                rejects.append(Reject(at, str(error), _excerpt(line)))
+                rejects.append(Reject(at, why_rejected(piece, at, line, error), _excerpt(line)))
                 continue
             sentinels += record is None
             if record:

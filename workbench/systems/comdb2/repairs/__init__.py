@@ -26,6 +26,7 @@ from workbench.systems.comdb2.repairs.needs import (
     REVERSE,
     STUCK,
     also,
+    given_up,
     late,
     settled,
     weighed,
@@ -101,5 +102,6 @@ REPAIRS = Repairs(
     preamble=_PREAMBLE,
     weighed=weighed,
     settled=settled,
+    given_up=given_up,
 )
 """In the order in which they are considered."""

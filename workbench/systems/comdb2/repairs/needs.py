@@ -13,6 +13,7 @@ from workbench.replication.tier.diagnosis.holders import waited_for
 from workbench.replication.tier.diagnosis.sources import what_would_tell
 from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
+from workbench.rules.assumptions import SAME_HISTORY
 from workbench.rules.repair_model import achieved
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.nodes import names_no_host
@@ -97,6 +98,20 @@ def settled(finding: Finding, model: Model) -> bool:
     return finding.code == FULL and finding.server not in model.over_full()
 
 
+def given_up(finding: Finding, model: Model) -> str:
+    """Why the log of a node stays as it is: its row is reset, and nobody brings it anything."""
+    assert isinstance(model, TierModel)
+    name = finding.server
+    if (
+        finding.code not in (GAP, REBUILT)
+        or name not in model.servers
+        or not model.is_silent(name)
+        or not model.is_out(name)
+    ):
+        return ""
+    return f"the plan takes {name} out of the tree and brings it nothing"
+
+
 def _frees_what_others_need(view: View, name: str) -> bool:
     result, _ = achieved(view.model, ({"do": "reset", "server": name},))
     return bool(result.unsaid)
@@ -118,21 +133,34 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
     if not tiers.source_is_known:
         why = f"nothing tells which of these logs is the source: collect {what_would_tell(tiers)}"
         return replace(draft, refused=why)
-    if need.code == FULL and need.server and (taken := by_default(tiers, need.server)):
-        draft = replace(draft, steps=tuple(replace(one, assumes=(*one.assumes, *taken)) for one in draft.steps))
+    if need.server and (taken := by_default(tiers, need.server)):
+        # What the registry offers to a node that asks depends on the fanout.
+        resting = [need.code == FULL or step.repair in _CONNECTS for step in draft.steps]
+        steps = zip(draft.steps, resting, strict=True)
+        draft = replace(
+            draft, steps=tuple(replace(step, assumes=(*step.assumes, *taken)) if on else step for step, on in steps)
+        )
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
+    draft = _of_one_history(tiers, need, draft)
+    if draft.refused:
+        return draft
     if draft.way == RESET_NODE and (waiting := view.context.once(waited_for).get(need.server or "")):
-        need_it = "needs" if len(waiting.nodes) == 1 else "need"
         draft = replace(
             draft,
-            unasked=f"{need.server} has log file {waiting.file}, which {some(waiting.nodes)} {need_it} and no node that answers "
-            f"has and goes on from: first start it, collect again, and plan anew; if it is gone for good, plan with "
+            unasked=f"{need.server} has log file {waiting.file}, which {some(waiting.nodes)} {waiting.need} and no node that "
+            f"answers has and goes on from: first start it, collect again, and plan anew; if it is gone for good, plan with "
             f"--for {need.server} --way {RESET_NODE}",
         )
     moves = {step.repair for step in draft.steps} & _MOVES
     if moves and (standing := tiers.standstills.get(need.server or "")):
         draft = replace(draft, unasked=f"{need.server}: {standing.says}; first look at its log why")
+    if moves and need.server and tiers.contradicts(need.server):
+        draft = replace(
+            draft,
+            unasked=f"one table of the registry says that {need.server} waits, the other one that it pulls: first collect both "
+            "once more, in one go",
+        )
     if moves and need.server and (unknown := names_no_host(tiers, need.server)):
         says = f"{need.server} is told to follow {unknown}, and no row is of a host of that name"
         if moves & _CONNECTS:
@@ -200,6 +228,61 @@ def _offered_another(stale: list[str], moved: set[str]) -> str:
         if stale and moved & _CONNECTS
         else ""
     )
+
+
+_GIVES = frozenset({"pull_from", "initialise"})
+"""What is done with the log of another node, which the server has then."""
+
+
+def _of_one_history(tiers: Tiers, need: Need, draft: ProposedRepair) -> ProposedRepair:
+    """The way with what its steps take for granted where nodes of the tree hold different logs; or refused.
+
+    A@a1 has another log than S@s1      A@a2 pulls from A@a1: no donor; A@a3 was not compared: taken for one that is alike
+    """
+    source = tiers.source_of(need.server or "")
+    if source is None or need.server is None:
+        return draft
+    others = _of_another_history(tiers, source) - {need.server}
+    steps = list(draft.steps)
+    for at, step in enumerate(steps if others else ()):
+        givers = [str(effect["source"]) for effect in step.effects if effect["do"] in _GIVES]
+        for giver in givers:
+            if above := sorted(others & {giver, *_above(tiers, giver)}):
+                why = f"{giver} gets its log from {above[0]}, which has another one than that of {source}: first see to that"
+                return replace(draft, refused=why)
+        compared = bool(givers) and all(_is_alike(tiers, source, giver) for giver in givers)
+        if (givers or step.repair in _CONNECTS) and not compared:
+            steps[at] = replace(step, assumes=(*step.assumes, SAME_HISTORY))
+    return replace(draft, steps=tuple(steps))
+
+
+def _of_another_history(tiers: Tiers, source: str) -> set[str]:
+    """The nodes of a tree that are known to hold another log than the one that counts as that of the source."""
+    found = {name for name in tiers.members[source] if tiers.logs.other_history(name) or name in tiers.not_elected}
+    for apart in tiers.logs.apart:
+        if apart.elected is not None and tiers.source_of(apart.elected) == source:
+            found |= {name for history in apart.histories if apart.elected not in history for name in history}
+    return found
+
+
+def _above(tiers: Tiers, name: str) -> set[str]:
+    """The nodes that one pulls from, over others or not."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        place = tiers.place(waiting.pop())
+        fresh = set(place.parents if place else ()) - found
+        found |= fresh
+        waiting += fresh
+    return found - {name}
+
+
+def _is_alike(tiers: Tiers, source: str, name: str) -> bool:
+    """Whether the log of a node is that of the source, or was held against it and is alike up to its end."""
+    if name in tiers.roots(source):
+        return True
+    both, span = tiers.logs.beside_source(name), tiers.logs.span(name)
+    return both is not None and span is not None and span[1] == tiers.last(name) and not tiers.logs.other_history(name)
 
 
 def tiers_of(view: View) -> TierModel:

@@ -1,0 +1,59 @@
+"""Files of which the end was not copied: what they do not show is unknown, and no step is planned for it."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from comdb2_incidents import dumps, log
+from test_comdb2_diagnosis import case_of
+from tier_files import Made, written
+
+from workbench import diagnose
+from workbench.repair.planner import plan
+
+LOG = log(40)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_cut_end_of_a_dump_is_no_reason_for_a_step(packed: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    dumps(LOG, LOG, LOG)(folder)
+    dump = folder / "A.a1.digest.tsv"
+    if packed:
+        dump.with_suffix(".tsv.gz").write_bytes(gzip.compress(dump.read_bytes())[:-200])
+        dump.unlink()
+    else:
+        dump.write_bytes(dump.read_bytes()[:-40])
+    case = case_of(tmp_path, folder)
+    found = diagnose(case)
+    assert [row["why"] for row in found["unknown"]] == ["unread"] and not found["pending"]
+    (unread,) = (one for one in found["findings"] if one["code"] == "UNREADABLE_INPUT")
+    assert unread["server"] == "A@a1"
+    assert packed or "the file ends within its last line" in unread["summary"]
+    made = plan(case)
+    assert not made.steps and not made.courses
+
+
+def test_what_another_node_waits_for_is_counted_without_it(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    dumps(LOG, LOG, LOG[:30])(folder)
+    dump = folder / "A.a1.digest.tsv"
+    dump.write_bytes(dump.read_bytes()[:-400])
+    case = case_of(tmp_path, folder)
+    (row,) = diagnose(case)["pending"]
+    made = plan(case)
+    assert (row["server"], row["count"]) == ("A@a2", 10)
+    assert {one["server"]: one["pending"] for one in made.before} == {"A@a1": 0, "A@a2": 10, "S@s1": 0}
+    assert not any(step.server == "A@a1" for step in made.steps)
+
+
+def test_a_table_of_the_registry_that_is_cut_is_told(tmp_path: Path) -> None:
+    folder = written(tmp_path / "in", [Made("S@s1"), Made("A@a1", source="S@s1"), Made("A@a2", source="S@s1")])
+    table = folder / "meta" / "comdb2_physreps.tsv"
+    table.write_bytes(table.read_bytes()[:-20])
+    found = diagnose(case_of(tmp_path, folder))
+    assert "the file ends within its last line" in str([one["summary"] for one in found["findings"]])
