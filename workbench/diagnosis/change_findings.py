@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.before_filling import fed_alone_first, losing_sources, source_first
-from workbench.diagnosis.changes_thrown_away import is_thrown_away, missed_by_all, named_in
+from workbench.diagnosis.changes_thrown_away import THROWN_AWAY, is_thrown_away, missed_by_all, named_in, went_with_data
 from workbench.diagnosis.closed_ways import unlogged
 from workbench.diagnosis.dropped_changes import how_dropped, restart_first
 from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
@@ -98,7 +98,7 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
     logged = (row for row in logged if (row["server"], row["suffix"], row["position"]) not in of_others)
     for key, lost in _by_key(logged).items():
         server, suffix, origin = key
-        rows = [row for row in lost if (row["suffix"], row["position"]) not in gone]
+        rows = [row for row in lost if not went_with_data(gone, row)]
         if origins.get((server, suffix)) != origin or not rows or (server, suffix) in of_two:
             continue
         alone = _alone_with(context, rows)
@@ -232,6 +232,11 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
             elif whole and not fillers and (not writers or (unsafe and any(row["operation"] == "add" for row in rows))):
                 last_way, by_hand = save_and_write(context, rows, server, whole, bool(unsafe)), ""
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
+        lost = sum(row["cause"] == THROWN_AWAY for row in rows) if context.topology.pulling else 0
+        if 0 < lost < len(rows):
+            beware = "; ".join(
+                filter(None, (beware, f"no server has {lost:,} of them any more: do what {THROWN_AWAY} says"))
+            )
         lacked = [row["position"] for row in rows if row["cause"] in (None, "CHANGELOG_RECREATED")]
         replaced = replaced_after(context, server, key[1], lacked, whole=False)
         fix = (

@@ -11,7 +11,7 @@ SOURCE_NAMED, SOURCE_OPEN, SOURCE_BY_START = "source_named_by_person", "source_o
 FURTHEST_IS_SOURCE = "furthest_log_is_source"
 DEFAULT_SETTING = "default_setting"
 ASKED_IN_ORDER, LOG_READ_FIRST, NOT_CUT_BACK = "asked_in_order", "log_read_first", "log_not_cut_back"
-FILES_OF_ONE_TIME = "files_of_one_time"
+FILES_OF_ONE_TIME, COLLECTED_IN_ORDER = "files_of_one_time", "collected_in_order"
 DATA_NAMED, NEW_DOMAIN_ENDS = "data_named_by_person", "new_domain_ends"
 
 ASSUMPTIONS: Mapping[str, str] = {
@@ -27,6 +27,7 @@ ASSUMPTIONS: Mapping[str, str] = {
     NOT_CUT_BACK: "what a node below a source has, the source has: its log was not cut back between two reports",
     DEFAULT_SETTING: "a setting that was not collected is taken to have the default of the program",
     FILES_OF_ONE_TIME: "all files are taken to be of one time: a server may have received since what its older file lacks",
+    COLLECTED_IN_ORDER: "snapshots are taken to be of the order in which they were loaded: no clock in the files proves it",
     DATA_NAMED: "a person named the server whose data stays: of two domains no file tells which data is right",
     NEW_DOMAIN_ENDS: "a domain in which no collected server has an entry that people made is taken for the one that ends",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",

@@ -25,6 +25,7 @@ from workbench.replication.entry.diagnosis.state_comparison import now_at, range
 from workbench.replication.entry.rules.entries import TURNED_DOWN, Ranges
 from workbench.rules.assumptions import CLOCKS_AGREE, FILES_OF_ONE_TIME
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
+from workbench.systems.kanidm.gone_changes import changes_thrown_away
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.other_suppliers import brought_together, instead_of_refresh, other_suppliers
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
@@ -536,6 +537,6 @@ _LOOK_AT_EACH = step(
 DETECTORS: Detectors = {
     GENERATION: (diverged, no_overlap, versions_differ),
     IDENTITY: (stale_origin, clock_ahead, idle_origin_jump),
-    HOLES: (tombstones, entry_conflict),
+    HOLES: (changes_thrown_away, tombstones, entry_conflict),
     LAG: (refresh_required, supplier_behind, stalled_but_green, told_by_logs),
 }

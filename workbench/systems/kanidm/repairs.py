@@ -170,7 +170,8 @@ class WriteAgain:
         if need.server is None or not need.lacks:
             return
         verdicts = view.context.verdicts
-        of = [row for row in verdicts.missing if row["server"] == need.server] if need.hidden else verdicts.stranded
+        missing = [row for row in verdicts.missing if row["server"] == need.server and row["held_by"]]
+        of = missing if need.hidden else verdicts.stranded
         rows = [row for row in of if row["suffix"] == view.suffix]
         system = view.context.topology.system
         asked = [(system.typed(row["position"]) or "", row) for row in rows]
