@@ -154,7 +154,6 @@ def test_an_earlier_file_within_a_snapshot_counts(tmp_path: Path) -> None:
 def test_who_may_have_it_and_was_not_collected_makes_it_a_warning(tmp_path: Path) -> None:
     last = second(REFRESHED)
     blind = backup("c", 900, [*RUV, (250, "b")])
-    del blind["entries"]
     found = of(tmp_path, FIRST, {**last, "c": blind})
     (one,) = thrown(found)
     assert one["severity"] == "warning" and one["fix"][0]["repair"].startswith("collect a backup of c")

@@ -44,6 +44,7 @@ from workbench.diagnosis.shown_by_entries import (
 from workbench.diagnosis.stuck_servers import to_be_filled
 from workbench.diagnosis.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step, time_passed
+from workbench.replication.entry.diagnosis.file_times import stands_alone_since_its_file
 from workbench.replication.entry.diagnosis.state_comparison import OF_TWO, OWN_SINCE
 from workbench.replication.stream.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.replication.stream.diagnosis.queued_changes import (
@@ -279,6 +280,7 @@ def stranded_change(context: DetectorContext) -> Iterator[Finding]:
             f"{'with another collected one ' if elsewhere else ''}will deliver them",
             **_of_changes(key, rows),
             fix=_kept_or_saved(context, server, rows, elsewhere),
+            assumes=stands_alone_since_its_file(context, server, suffix) if context.topology.pulling else (),
         )
 
 
