@@ -24,6 +24,7 @@ from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared
 from workbench.intake.inputs import Input
 from workbench.model import Problem
 from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
+from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere, rows_of
 from workbench.replication.stream.diagnosis.contents import with_contents
 from workbench.replication.stream.diagnosis.gone_from_log import Gone, gone_from_logs, still_in
 from workbench.replication.stream.diagnosis.log_pairs import pairs_of
@@ -324,11 +325,18 @@ class Streams:
     def behind(self) -> list[Behind]:
         """What replicas have not applied, where they number commits as their master's log does."""
         beyond = {name: told_beyond(self.applied, log) for name, log in self.logs.items() if log.by_commit}
-        return [
-            behind_of(one, self.logs[one.source], max(one.commit, self._covered(one)), self.limit, beyond[one.source])
-            for one in self.applied
-            if one.source is not None and one.commit is not None
-        ]
+        found = []
+        for one in self.applied:
+            if one.source is not None and one.commit is not None:
+                after, passed = max(one.commit, self._covered(one)), rows_of(self.passed[one.server, one.master])
+                found.append(behind_of(one, self.logs[one.source], after, self.limit, beyond[one.source], passed))
+        return found
+
+    @cached_property
+    def passed(self) -> dict[tuple[str, str], dict[int, Elsewhere]]:
+        """Replica and master -> the commits that the replica passed over, and that another file has."""
+        told = self.case, self.shown.snapshot, self.applied
+        return {(one.server, one.master): commits_elsewhere(*told, one) for one in self.applied}
 
     def _covered(self, one: Applied) -> int:
         """The last commit of its master that a replica's own log shows, where it keeps one; it may be younger than its tables."""
@@ -589,8 +597,3 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
             row |= {"purged": one.purged[2] if one.purged else 0}
             row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})
-
-
-def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:
-    """Server and row of the transactions that are big."""
-    return [(name, row) for name, log in sorted(streams.logs.items()) for row in log.big()]
