@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drizzle_incidents import Files, commits, exported, queue, state
+from drizzle_incidents import Files, commits, exported, log, named, queue, state
 from drizzle_samples import insert, transaction
 
 from workbench import Case
@@ -86,3 +86,24 @@ def test_an_earlier_log_of_other_numbers_proves_nothing(tmp_path: Path) -> None:
     found = diagnose(loaded(tmp_path, {"m.replication-log.jsonl": exported(OTHER)}, last))
     (one,) = gaps(found)
     assert "commit 4 will not come" in one["summary"] and not one["items"]
+
+
+def test_what_waits_for_an_applier_that_stands_still_is_not_on_its_way(tmp_path: Path) -> None:
+    """The log of m numbers no commits, so nothing tells whose master m is; s has one applier for all."""
+    files = {
+        "m.log": log(*range(1, 9)),
+        "s.log": log(1, 2, 3),
+        "s.state.json": state(3, "Table 'test.t' does not exist"),
+        "s.queue.jsonl": queue([]),
+        "case.yaml": named("m", "m.log"),
+    }
+    found = diagnose(loaded(tmp_path, files))
+    (row,) = found["pending"]
+    assert (row["count"], row["held"], row["stopped"]) == (5, 5, ["applier"])
+    assert "5 are waiting for s" in headline(found) and "on the way" not in headline(found)
+    (waits,) = (one for one in found["findings"] if one["code"] == "PENDING_CHANGES")
+    assert "its applier stands still" in waits["summary"] and waits["fix"][0]["repair"].startswith(
+        "start what stands still"
+    )
+    (stopped,) = (one for one in found["findings"] if one["code"] == "APPLIER_STOPPED")
+    assert stopped["summary"].endswith("stands still behind commit 3: Table '…' does not exist")

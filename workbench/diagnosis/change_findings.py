@@ -49,10 +49,12 @@ from workbench.replication.entry.diagnosis.state_comparison import OF_TWO, OWN_S
 from workbench.replication.stream.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.replication.stream.diagnosis.queued_changes import (
     comes_first,
+    held_step,
     how_queued,
     in_a_queue,
     needed_first,
     queue_step,
+    why_held,
 )
 from workbench.rules.verdicts import ENTRIES_LACK
 from workbench.topology.topology import is_shared
@@ -387,6 +389,7 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
             if coming
             else no_way_now(context, row, failing)
         )
+        who += f"; {why_held(row)}" if coming and not queued and row.get("stopped") and row.get("held") else ""
         busy = busy_links(context, row["server"], row["suffix"]) if coming else []
         if busy:
             who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
@@ -451,7 +454,7 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
             if busy
             else (queue_step(row) or _NEXT_LOOK,)
             if queued
-            else (*needed_first(row), _NEXT_LOOK)
+            else (*needed_first(row), held_step(row) or _NEXT_LOOK)
             if context.topology.system.streaming or context.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
         )

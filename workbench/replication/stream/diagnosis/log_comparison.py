@@ -30,6 +30,7 @@ from workbench.replication.stream.diagnosis.gone_from_log import Gone, gone_from
 from workbench.replication.stream.diagnosis.log_pairs import pairs_of
 from workbench.replication.stream.diagnosis.not_given import said_first
 from workbench.replication.stream.diagnosis.parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
+from workbench.replication.stream.diagnosis.queued_changes import kept_by_appliers
 from workbench.replication.stream.diagnosis.sources import StreamSource, named_by_person, source_of
 from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.replication.stream.rules.streams import (
@@ -522,9 +523,9 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
         found.stranded.append({**about, **about_it, **proof, "says": f"it is in no log of {source}, its source"})
     if both.first and both.last and not streams.fetches(server, source):
         count = both.counts["behind"]  # the log of the source has all of them, whole
-        ends = {"first": show(both.first), "last": show(both.last)}
-        suppliers = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
-        found.pending.append({**about, "count": count, **ends, "available": count, "suppliers": suppliers})
+        row = {**about, "count": count, "first": show(both.first), "last": show(both.last), "available": count}
+        row["suppliers"] = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
+        found.pending.append(row | kept_by_appliers(streams.applied, server, count))
         if needed := said_first(streams, server, origin, both.shared, show):
             found.pending[-1]["not_given"] = needed
     for first, last, count, why in _stretches(one):
