@@ -1,7 +1,8 @@
 """Small generated fleets of Kanidm servers with their entries: what they go through, their files, and what becomes of them later.
 
 The simulator of the project keeps the CIDs of each server; here the entries come along with them. Every answer of a pull is
-held against a second comparison of the ranges, written from the reference alone.
+held against a second comparison of the ranges, and two states of an entry meet by a second merge, both written from the
+reference alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kanidm_samples import DAY, START, Entry, as_file, backup, entry_id, origin
 from workbench.replication.entry.rules.entries import Cid
 from workbench.systems.kanidm.cid import SECOND, cid_text
 from workbench.systems.kanidm.rules.fleet import Fleet, Server
-from workbench.systems.kanidm.rules.merging import Live, State, Tombstone, merge
+from workbench.systems.kanidm.rules.merging import Live, State, Tombstone
 from workbench.systems.kanidm.rules.ranges import Reply
 
 WINDOW = 7 * DAY
@@ -82,6 +83,31 @@ def changes_of(number: int, state: State) -> Iterator[Change]:
         yield Change(number, None, state.at)
     else:
         yield from (Change(number, name, cid) for name, cid in state.changes.items())
+
+
+def meeting(one: State, other: State) -> State:
+    """What is left where two states of one entry meet, from the reference (1.6), case by case, without the code of the rules."""
+    if isinstance(one, Tombstone) and isinstance(other, Tombstone):
+        return one if _is_lower(one.at, other.at) else other
+    if isinstance(one, Tombstone):
+        return one
+    if isinstance(other, Tombstone):
+        return other
+    if _is_lower(one.at, other.at):
+        return Live(one.at, dict(one.changes))
+    if _is_lower(other.at, one.at):
+        return Live(other.at, dict(other.changes))
+    larger: dict[str, Cid] = {}
+    for state in (one, other):
+        for name in state.changes:
+            if name not in larger or _is_lower(larger[name], state.changes[name]):
+                larger[name] = state.changes[name]
+    return Live(one.at, larger)
+
+
+def _is_lower(one: Cid, other: Cid) -> bool:
+    """By the time first, then by the UUID of the server."""
+    return one[0] < other[0] or (one[0] == other[0] and one[1] < other[1])
 
 
 def answer(supplier: Node, consumer: Node) -> str:
@@ -172,7 +198,7 @@ class World(Fleet):
             some = {name: cid for name, cid in state.changes.items() if cid in within}
             state = Live(state.at, some)
         local = consumer.entries.get(number)
-        consumer.entries[number] = state if local is None else merge(state, local).state
+        consumer.entries[number] = state if local is None else meeting(state, local)
 
     def refresh(self, at: int, supplier: Server, consumer: Server) -> None:
         super().refresh(at, supplier, consumer)

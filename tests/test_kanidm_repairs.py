@@ -297,7 +297,7 @@ def test_which_of_two_domains_ends_only_a_person_says(tmp_path: Path) -> None:
         named = plan(case, ways=[f"refresh-from-{source}"])
         assert chosen(named) == [("UNRELATED_DATA A", f"refresh-from-{source}")]
         assert effects(named) == [("save", None, None), ("initialise", source, filled)]
-        assert f"it has {count} changes that no other server has" in named.steps[0].says
+        assert f"it has {count} change{'s' * (count > 1)} that no other server has" in named.steps[0].says
         assert [step.assumes for step in named.steps] == [(), ("data_named_by_person",)]
         assert not to_accept(named.steps), "who named it need not accept it once more"
         assert not any(step["certain"] for step in as_json(named)["steps"] if step["assumes"])
@@ -333,7 +333,7 @@ def test_a_server_behind_its_consumers_is_refreshed_once(tmp_path: Path) -> None
     assert chosen(found) == [("REFRESH_REQUIRED C", "refresh-from-A")]
     (course,) = (one for one in found.courses if one.chosen)
     assert (course.lost, course.saved) == (1, 1), "what only C holds is counted, and backed up first"
-    assert "it has 1 changes that no other server has" in found.steps[0].says
+    assert "it has 1 change that no other server has" in found.steps[0].says
     assert effects(found)[-1:] == [("initialise", "A", "C")]
 
 

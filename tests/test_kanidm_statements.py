@@ -96,6 +96,8 @@ def test_a_server_that_was_not_heard_of_may_have_an_older_file(heard: int, assum
     found = of(collected(tmp_path / "in", {}, **backups), case=tmp_path / "case")
     (one,) = about(found, "REFRESH_REQUIRED")
     assert (one["server"], one["assumes"]) == ("c", assumes)
+    green = about(found, "STALLED_BUT_GREEN")
+    assert green and all(each["assumes"] == assumes for each in green)
     steps = plan(Case.open(tmp_path / "case")).steps
     assert [list(step.assumes) for step in steps if step.repair != "back_up"] == [assumes]
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.before_filling import fed_alone_first, losing_sources, source_first
-from workbench.diagnosis.changes_thrown_away import is_thrown_away, missed_by_all, named_in
+from workbench.diagnosis.changes_thrown_away import THROWN_AWAY, is_thrown_away, missed_by_all, named_in, went_with_data
 from workbench.diagnosis.closed_ways import unlogged
 from workbench.diagnosis.dropped_changes import how_dropped, restart_first
 from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
@@ -44,14 +44,17 @@ from workbench.diagnosis.shown_by_entries import (
 from workbench.diagnosis.stuck_servers import to_be_filled
 from workbench.diagnosis.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step, time_passed
+from workbench.replication.entry.diagnosis.file_times import stands_alone_since_its_file
 from workbench.replication.entry.diagnosis.state_comparison import OF_TWO, OWN_SINCE
 from workbench.replication.stream.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.replication.stream.diagnosis.queued_changes import (
     comes_first,
+    held_step,
     how_queued,
     in_a_queue,
     needed_first,
     queue_step,
+    why_held,
 )
 from workbench.rules.verdicts import ENTRIES_LACK
 from workbench.topology.topology import is_shared
@@ -98,7 +101,7 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
     logged = (row for row in logged if (row["server"], row["suffix"], row["position"]) not in of_others)
     for key, lost in _by_key(logged).items():
         server, suffix, origin = key
-        rows = [row for row in lost if (row["suffix"], row["position"]) not in gone]
+        rows = [row for row in lost if not went_with_data(gone, row)]
         if origins.get((server, suffix)) != origin or not rows or (server, suffix) in of_two:
             continue
         alone = _alone_with(context, rows)
@@ -232,6 +235,11 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
             elif whole and not fillers and (not writers or (unsafe and any(row["operation"] == "add" for row in rows))):
                 last_way, by_hand = save_and_write(context, rows, server, whole, bool(unsafe)), ""
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
+        lost = sum(row["cause"] == THROWN_AWAY for row in rows) if context.topology.pulling else 0
+        if 0 < lost < len(rows):
+            beware = "; ".join(
+                filter(None, (beware, f"no server has {lost:,} of them any more: do what {THROWN_AWAY} says"))
+            )
         lacked = [row["position"] for row in rows if row["cause"] in (None, "CHANGELOG_RECREATED")]
         replaced = replaced_after(context, server, key[1], lacked, whole=False)
         fix = (
@@ -274,6 +282,7 @@ def stranded_change(context: DetectorContext) -> Iterator[Finding]:
             f"{'with another collected one ' if elsewhere else ''}will deliver them",
             **_of_changes(key, rows),
             fix=_kept_or_saved(context, server, rows, elsewhere),
+            assumes=stands_alone_since_its_file(context, server, suffix) if context.topology.pulling else (),
         )
 
 
@@ -380,6 +389,7 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
             if coming
             else no_way_now(context, row, failing)
         )
+        who += f"; {why_held(row)}" if coming and not queued and row.get("stopped") and row.get("held") else ""
         busy = busy_links(context, row["server"], row["suffix"]) if coming else []
         if busy:
             who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
@@ -444,7 +454,7 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
             if busy
             else (queue_step(row) or _NEXT_LOOK,)
             if queued
-            else (*needed_first(row), _NEXT_LOOK)
+            else (*needed_first(row), held_step(row) or _NEXT_LOOK)
             if context.topology.system.streaming or context.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
         )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+THROWN_AWAY = "CHANGES_THROWN_AWAY"
+
 
 @dataclass(frozen=True)
 class ThrownAway:
@@ -135,7 +137,12 @@ def kept_by_entries(
 def is_thrown_away(context: DetectorContext, rows: Iterable[Mapping[str, Any]]) -> bool:
     """True if no collected server holds any of these missing changes, for the data of their maker were replaced."""
     gone = named_in(context.thrown_away)
-    return all((row["suffix"], row["position"]) in gone for row in rows)
+    return all(went_with_data(gone, row) for row in rows)
+
+
+def went_with_data(gone: Mapping[tuple[str | None, str], ThrownAway], row: Mapping[str, Any]) -> bool:
+    """True if no collected server holds this missing change; of entries one position may be of several changes."""
+    return (row["suffix"], row["position"]) in gone or row.get("cause") == THROWN_AWAY
 
 
 def named_in(some: Iterable[ThrownAway]) -> dict[tuple[str | None, str], ThrownAway]:
@@ -147,13 +154,22 @@ def missed_by_all(
     context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str
 ) -> tuple[str, str, str, str]:
     """What is so of missing changes that went with the old data of their maker, what to do, why, and of what to beware."""
-    maker = named_in(context.thrown_away)[rows[0]["suffix"], rows[0]["position"]].maker.server
+    maker = _who_lost(context, rows[0])
     return (
         f"its vector covers {'it' if len(rows) == 1 else 'them'}",
         f"do what CHANGES_THROWN_AWAY of {maker} says",
         "no session and no initialisation brings what no server holds",
         f"the data of {maker}, which made them, were replaced since",
     )
+
+
+def _who_lost(context: DetectorContext, row: Mapping[str, Any]) -> str:
+    """The server whose data were replaced."""
+    keys = ("suffix", "position", "entry", "attribute")
+    for one in context.verdicts.gone:
+        if all(one.change[key] == row.get(key) for key in keys):
+            return str(one.change["server"])
+    return named_in(context.thrown_away)[row["suffix"], row["position"]].maker.server
 
 
 def _nowhere(

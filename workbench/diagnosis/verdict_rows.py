@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from workbench.diagnosis.dropped_changes import Dropping
     from workbench.diagnosis.kept_after_cleaning import Stretch
     from workbench.engine.state_fates import Fate
+    from workbench.replication.entry.diagnosis.earlier_states import GoneChange
     from workbench.replication.stream.diagnosis.log_comparison import Streams
     from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
@@ -43,6 +44,7 @@ class Verdicts:
              they wrote, so that they count as unknown
     cut_short  (server, suffix, position) of missing changes that the log of a server has without an attribute
     unsure   (suffix, position) of lost changes of which nothing tells whether anything of them is lacking -> why
+    gone     changes of entries that earlier files of servers show, and no present one any more
     fates    suffix -> changes of entries that not every server has, of servers that keep no log
     streams  the logs held against each other, where servers replicate a stream of transactions
     tiers    the trees, where nodes pull a physical log from each other
@@ -66,6 +68,7 @@ class Verdicts:
     remembers: dict[tuple[str, str | None], dict[str, Dropping]] = field(default_factory=dict)
     cut_short: set[tuple[str, str | None, str]] = field(default_factory=set)
     unsure: dict[tuple[str | None, str], str] = field(default_factory=dict)
+    gone: list[GoneChange] = field(default_factory=list)
     fates: dict[str | None, list[Fate]] = field(default_factory=dict)
     streams: Streams | None = None
     tiers: Tiers | None = None

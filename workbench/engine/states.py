@@ -330,6 +330,48 @@ class EntryStates:
                 found.append(_lacked(e, np.full(len(e), -1), time[e], by[e]))
         return _each_once(found)
 
+    def gone_since(self, present: int, forgotten: Numbers, whole: Numbers) -> Lacked:
+        """What servers behind the first `present` ones show, as they were earlier, and these show no more, nor anything in place.
+
+        forgotten  per earlier state and present server: a deletion before this time the server may have forgotten since
+        whole      of which present servers all entries are known
+
+        A change that a later one replaced in another earlier state is left out, and so is any of an entry that may have been
+        deleted since and forgotten.
+        """
+        alive, dead = self.at[:present] >= 0, np.asarray((self.gone >= 0).any(0))
+        which = np.flatnonzero((self.server >= present) & ~dead[self.entry])
+        for other in range(present):
+            which = which[~self._settled(other, which)]
+        for other in range(present, len(self.at)):
+            when, whose = self._last(other, self.entry[which], self.attribute[which])
+            which = which[~self._same(other, which) | ~_after(when, whose, self.time[which], self.origin[which])]
+        for other in range(present):
+            e, earlier = self.entry[which], self.server[which] - present
+            absent = ~alive[other][e] & whole[other]
+            made = np.maximum(self.at[self.server[which], e], forgotten[earlier, other, 0])
+            which = which[self._same(other, which) | (absent & (made >= forgotten[earlier, other, 1]))]
+        found = [self._changes(which)]
+        when, whose = self._earliest_deletions(present)
+        e = np.flatnonzero((when >= 0) & alive.any(0) & ~(self.gone[:present] >= 0).any(0))
+        for other in range(present):
+            e = e[~alive[other][e] | _after(when[e], whose[e], self.at[other][e], self.at_by[other][e])]
+        found.append(_lacked(e, np.full(len(e), -1), when[e], whose[e]))
+        return _each_once(found)
+
+    def _earliest_deletions(self, present: int) -> tuple[Numbers, Numbers]:
+        """Per entry the earliest deletion of it that states behind the first `present` show: of two that one stays."""
+        time, by = (np.full(self.at.shape[1], _NEVER, np.int64) for _ in range(2))
+        for when, whose in zip(self.gone[present:], self.gone_by[present:], strict=True):
+            first = (when >= 0) & ((time < 0) | _after(time, by, when, whose))
+            time[first], by[first] = when[first], whose[first]
+        return time, by
+
+    def lacking(self, server: int, some: Lacked) -> Numbers:
+        """Of such changes: those that the server lacks if its vector covers them; a deletion only where the entry is there."""
+        found: Numbers = (some.attribute >= 0) | (self.at[server][some.entry] >= 0)
+        return found
+
     @staticmethod
     def together(some: Lacked, more: Lacked) -> Lacked:
         """Both, each change once."""
@@ -419,11 +461,17 @@ class EntryStates:
 
     def _settled(self, server: int, which: Numbers) -> Numbers:
         """Of these changes of others: would they change nothing at the server, by its tombstone or its own last change?"""
-        of, e = self.server[which], self.entry[which]
+        e = self.entry[which]
         when, whose = self._last(server, e, self.attribute[which])
-        same = (self.at[server][e] == self.at[of, e]) & (self.at_by[server][e] == self.at_by[of, e])
-        same &= self.at[server][e] >= 0
+        same = self._same(server, which)
         return (self.gone[server][e] >= 0) | (same & ~_after(self.time[which], self.origin[which], when, whose))
+
+    def _same(self, server: int, which: Numbers) -> Numbers:
+        """Of these changes of others: does the server show the entry as created at the same time?"""
+        of, e = self.server[which], self.entry[which]
+        at, by = self.at[server][e], self.at_by[server][e]
+        same: Numbers = (at == self.at[of, e]) & (by == self.at_by[of, e]) & (at >= 0)
+        return same
 
     def _graves(self, server: int, upto: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
         """Of each other server, per entry: its tombstone if that is covered, else -1; time and origin."""

@@ -483,6 +483,7 @@ class _FromEntries(_Filling):
                 for name in fate.doubted | self._not_shown(fate)
             ),
             needless={MissingAt(name, number) for number, fate in enumerate(fates) for name in fate.needless},
+            unsure={MissingAt(x, n) for n, of in enumerate(fates) for x in self.holders[n] & self.blind - of.compared},
             shows={name: {n for n, names in enumerate(shown_by) if name in names} for name in self.names},
             more=bool(self.context.not_collected(self.suffix)),
         )

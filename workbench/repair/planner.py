@@ -86,6 +86,7 @@ from workbench.repair.unmended_findings import (
     unmarked,
     why_left,
 )
+from workbench.replication.entry.plan_counts import gone_as_counted
 from workbench.replication.stream.plan_model import Beside, add_beside, as_counted, conflict_code, not_judged
 from workbench.replication.tier.plan_counts import Lacking, holes_filled, tiers_afterwards, tiers_as_counted
 from workbench.rules.repair_model import Achieved, LogModel, MissingAt, Model, achieved
@@ -274,8 +275,7 @@ class _Planned:
         Nor does it know of changes that are behind all vectors and in no log: nothing brings these, whatever the plan does.
         """
         found = self.context.verdicts
-        if found.streams is not None:
-            self.beside |= as_counted(found, rows)
+        self.beside |= as_counted(found, rows) | {x: Beside(n) for x, n in gone_as_counted(found, rows).items()}
         self.counted |= tiers_as_counted(found, rows)
         if not found.known or found.cut():
             return rows

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.diagnosis.changes_thrown_away import THROWN_AWAY
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.diagnosis.failing_links import LINK_DISABLED, LINK_FAILING
@@ -229,7 +230,9 @@ def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
         rest = "1 of these entries still differs" if left == 1 else f"{left:,} of these entries still differ"
         return f"{rest} when all steps are done; what to do: {do}"
     arriving = sum((one.server, item) in taken.restored for item in one.items)
-    if one.code in (MISSED, HIDDEN) and arriving:
+    # One position may be of several changes of entries.
+    arriving -= sum(row.get("cause") == THROWN_AWAY for row in one.evidence) if shown.pulling else 0
+    if one.code in (MISSED, HIDDEN) and arriving > 0:
         arrive = "arrives" if arriving == 1 else "arrive"
         if arriving == len(one.items):
             return f"the {counted(arriving)} that it names {arrive} by the steps; what else the server lacks then, the table says"
@@ -361,6 +364,10 @@ def _gone_with_data(one: Finding, shown: Topology, taken: Taken) -> list[str]:
 
 
 def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
+    if (
+        one.code == THROWN_AWAY and shown.pulling
+    ):  # one position may be of several changes, of which another one is restored
+        return False
     if _keeping(one, taken) or _throws_away(one, taken) or _gone_with_data(one, shown, taken) or _given_up(one, taken):
         return False
     if taken.steps and (model := taken.models.get(one.suffix)) is not None and taken.settled(one, model):

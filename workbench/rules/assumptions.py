@@ -12,6 +12,7 @@ FURTHEST_IS_SOURCE = "furthest_log_is_source"
 DEFAULT_SETTING = "default_setting"
 ASKED_IN_ORDER, LOG_READ_FIRST, NOT_CUT_BACK = "asked_in_order", "log_read_first", "log_not_cut_back"
 FILES_OF_ONE_TIME, SAME_HISTORY = "files_of_one_time", "log_of_one_history"
+COLLECTED_IN_ORDER = "collected_in_order"
 DATA_NAMED, NEW_DOMAIN_ENDS = "data_named_by_person", "new_domain_ends"
 
 ASSUMPTIONS: Mapping[str, str] = {
@@ -28,6 +29,7 @@ ASSUMPTIONS: Mapping[str, str] = {
     DEFAULT_SETTING: "a setting that was not collected is taken to have the default of the program",
     FILES_OF_ONE_TIME: "all files are taken to be of one time: a server may have received since what its older file lacks",
     SAME_HISTORY: "of nodes of one source that hold different logs, one that was not compared has the log of its source",
+    COLLECTED_IN_ORDER: "snapshots are taken to be of the order in which they were loaded: no clock in the files proves it",
     DATA_NAMED: "a person named the server whose data stays: of two domains no file tells which data is right",
     NEW_DOMAIN_ENDS: "a domain in which no collected server has an entry that people made is taken for the one that ends",
     CONSUMER_GUESSED: "the address of a link is of no collected server: what waits is for the server that it probably means",

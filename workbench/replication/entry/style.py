@@ -11,6 +11,7 @@ from workbench.contracts.replication import Explanation, Sections
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
 from workbench.model import Finding, System
+from workbench.replication.entry.diagnosis.gone_verdicts import with_gone
 from workbench.replication.entry.diagnosis.state_comparison import judged_by_entry, pulls, verdicts_by_entry
 from workbench.replication.entry.sections import floors_text
 from workbench.rules.send_session import SENT
@@ -46,7 +47,8 @@ class EntryReplication:
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None
     ) -> Explanation:
         """By the states of entries and the ranges; and what each server would answer."""
-        return Explanation(position, verdicts_by_entry(case, shown, position), partial(_answerers, case, shown))
+        told = with_gone(case, shown, position, verdicts_by_entry(case, shown, position))
+        return Explanation(position, told, partial(_answerers, case, shown))
 
 
 def _answerers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:

@@ -58,8 +58,8 @@ def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, Bes
     It knows nothing of what the log with most of an origin lacks while nobody knows the source, and takes for lacking what is
     there with another content.
     """
-    beside = {}
-    for row in rows:
+    beside: dict[str, Beside] = {}
+    for row in rows if found.streams is not None else ():
         missing = sum(one["server"] == row["server"] for one in found.missing)
         waits = [one for one in found.pending if one["server"] == row["server"]]
         pending, behind, held = (sum(one.get(key, 0) for one in waits) for key in ("count", "behind_gap", "held"))

@@ -21,7 +21,8 @@ from workbench.model import (
     listed,
     step,
 )
-from workbench.replication.stream.diagnosis.log_comparison import Streams, big_ones
+from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.rows import big_ones
 from workbench.replication.stream.rules.segments import (
     ABORTED,
     ASK,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
@@ -21,15 +21,21 @@ def errant(context: DetectorContext) -> Iterator[Finding]:
     rows: dict[tuple[str, str, str], list[Row]] = {}
     for row in context.verdicts.errant:
         rows.setdefault((row["server"], row["origin"], row["why"]), []).append(row)
-    for server, origin, why, count, positions in streams.alone():  # of some no row may be left in a list that was cut
+    alone = [*streams.alone()]
+    ahead = {(server, origin): positions for server, origin, why, _, positions in alone if why == AHEAD}
+    for server, origin, why, count, positions in alone:  # of some no row may be left in a list that was cut
         mine = rows.get((server, origin, why), [])
         many = f"{count:,} transaction{'' if count == 1 else 's'} of server {origin}"
         named = ", ".join(map(show, positions[:3])) + (f" and {count - 3:,} more" if count > 3 else "")
         says, mend = _SAYS[why](streams, server, origin, f"{many} ({named})", count > 1)
+        passed = _passed_over(ahead, server, origin, positions) if why == AHEAD and count == len(positions) else {}
+        for other, some in passed.items():
+            behind = "it" if len(some) == 1 else "them"
+            says += f"; {other}, which goes on behind {behind}, lacks {listed([*map(show, some)])} of these"
         lacked = f"only {server} has {many}, {_ROOT[why]}" if why in _ROOT else ""
         yield Finding(
             "ERRANT_CHANGE",
-            "info" if why in (AHEAD, LOST_THERE) else "warning",
+            "info" if why in (AHEAD, LOST_THERE) and not passed else "warning",
             says,
             server=server,
             origin=origin,
@@ -39,6 +45,19 @@ def errant(context: DetectorContext) -> Iterator[Finding]:
             fix=(mend,),
             root="" if context.verdicts.missing else lacked,  # what is missing for sure is said first
         )
+
+
+def _passed_over(
+    ahead: Mapping[tuple[str, str], Sequence[str]], server: str, origin: str, positions: Sequence[str]
+) -> dict[str, list[str]]:
+    """Other servers with something behind the end of the same log -> what of these they lack, although they have a later one."""
+    found = {}
+    for (other, of), theirs in sorted(ahead.items()):
+        both = [place for place, position in enumerate(positions) if position in theirs]
+        lacks = [position for position in positions[: max(both, default=0)] if position not in theirs]
+        if other != server and of == origin and lacks:
+            found[other] = lacks
+    return found
 
 
 def _without_source(

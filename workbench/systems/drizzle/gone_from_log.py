@@ -53,8 +53,9 @@ def _of_a_source(server: str, them: str, applied: str) -> Mapping[str, Any]:
 
 
 def _of_a_copy(server: str, source: str | None, them: str) -> Mapping[str, Any]:
+    they = "it" if them == "it" else "they"
     return step(
-        f"look for the rows of {them} on {server}: if they are there, its log alone lost {them}, and {them} must not be applied "
+        f"look for the rows of {them} on {server}: if they are there, its log alone lost {them}, and {they} must not be applied "
         "there once more",
         f"{server} had {them}, as its earlier log shows",
         f"if they are not there, {server} was set back" + (f": it needs {them} from {source} again" if source else ""),

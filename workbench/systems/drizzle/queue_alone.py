@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, lacking_said
+from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere
 from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -33,6 +35,8 @@ def lacking_by_itself(context: DetectorContext) -> Iterator[Finding]:
             continue  # what was applied, or a row that could not be read, may be what seems to lack
         if parts := _parts(streams, applied):
             yield _in_part(applied, parts, show)
+        if applied.source is None and (passed := _passed_over(streams, applied)):
+            yield _known_elsewhere(applied, passed, show)
         if stretches := absent_numbers(streams, applied):
             yield _without_numbers(streams, applied, stretches, show)
 
@@ -45,11 +49,15 @@ def _parts(streams: Streams, applied: Applied) -> list[tuple[int, str]]:
 
 
 def absent_numbers(streams: Streams, applied: Applied) -> list[Stretch]:
-    """The numbers of commits that are not there, although a later one is, behind all that was applied and any log has.
+    """The numbers of commits that are not there, although a later one is, behind all that was applied and any file has.
 
     What has no end in the queue may have such a number: its end comes no more than the rest, for a later commit was seen.
     """
-    there = {*(applied.queued or ()), *(piece.commit for piece in applied.in_part.values() if piece.commit is not None)}
+    there = {
+        *(applied.queued or ()),
+        *streams.passed[applied.server, applied.master],
+        *(piece.commit for piece in applied.in_part.values() if piece.commit is not None),
+    }
     return [*_holes(max(applied.commit or 0, _end_of_log(streams, applied) or 0), sorted(there))]
 
 
@@ -67,6 +75,41 @@ def _holes(after: int, commits: Sequence[int]) -> Iterator[Stretch]:
 def _end_of_log(streams: Streams, applied: Applied) -> int | None:
     """The last commit of the log of its master; None: it was not collected, or nothing tells which log that is."""
     return streams.logs[applied.source].last_commit if applied.source else None
+
+
+def _passed_over(streams: Streams, applied: Applied) -> list[tuple[int, Elsewhere]]:
+    """What a queue goes on without, and another file has: of what was taken back nothing is lacking."""
+    return sorted(
+        (commit, one)
+        for commit, one in streams.passed[applied.server, applied.master].items()
+        if one.row["outcome"] == COMMITTED
+    )
+
+
+def _known_elsewhere(applied: Applied, passed: Sequence[tuple[int, Elsewhere]], show: Callable[[str], str]) -> Finding:
+    positions, count = [one.key[1] for _, one in passed], len(passed)
+    them, are = ("it", "is") if count == 1 else ("them", "are")
+    places = sorted({one.place for _, one in passed})
+    named = listed([f"{show(one.key[1])}, commit {commit:,}" for commit, one in passed], "and", _NAMED)
+    return Finding(
+        "QUEUE_GAP",
+        "error",
+        f"{applied.server}: {counted(count, 'transaction')} of {_master(applied)} ({named}) {are} neither applied nor in its "
+        f"queue, which goes on behind {them}: it will not ask for {them} again; {listed(places, 'and')} "
+        f"{'has' if len(places) == 1 else 'have'} {them} whole",
+        server=applied.server,
+        origin=passed[0][1].key[0],
+        items=tuple(map(show, positions[:ITEMS_SHOWN])),
+        evidence=first_few({"commit": commit, "position": show(one.key[1]), "in": one.place} for commit, one in passed),
+        fix=(
+            step(
+                f"{_stop_first(applied, them)}put the messages of {them} into its queue, from {listed(places, 'and')}",
+                "a slave asks for commits above the highest that it has seen, and its applier goes on behind what it lacks",
+                f"{applied.server} may have applied what follows since its files were read: then compare its rows, and "
+                "provision it",
+            ),
+        ),
+    )
 
 
 def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[[str], str]) -> Finding:

@@ -19,10 +19,14 @@ from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, la
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import purge_below
 from workbench.replication.stream.rules.segments import COMMITTED
+from workbench.safety import printable
 from workbench.systems.drizzle.queue_alone import absent_numbers
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
+
+_ERROR_SHOWN = 200
+"""So many characters of an error are said."""
 
 
 def appliers(context: DetectorContext) -> Iterator[Finding]:
@@ -37,7 +41,7 @@ def appliers(context: DetectorContext) -> Iterator[Finding]:
             yield Finding(
                 "APPLIER_STOPPED",
                 "error",
-                f"{one.server}: the {part} thread for master {one.master} stands still{behind}",
+                f"{one.server}: the {part} thread for master {one.master} stands still{behind}{_error(error)}",
                 server=one.server,
                 evidence=({"server": one.server, "master": one.master, "thread": part, "error": error},),
                 fix=(
@@ -48,6 +52,12 @@ def appliers(context: DetectorContext) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _error(text: str | None) -> str:
+    """The last error of a thread, as the end of a sentence."""
+    said = printable(text.strip()) if text else ""
+    return f": {said[:_ERROR_SHOWN]}{'…' if len(said) > _ERROR_SHOWN else ''}" if said else ""
 
 
 def _lacks_something(streams: Streams, one: Applied) -> bool:
@@ -220,6 +230,9 @@ def _stop_first(one: Applied, them: str) -> str:
 def _from(streams: Streams, one: Applied, positions: Sequence[str]) -> str:
     """Where messages of transactions can be taken from, as the end of a sentence."""
     log = streams.logs[one.source or ""]
+    places = {told.key[1]: told.place for told in streams.passed[one.server, one.master].values()}
+    if {*positions} <= places.keys():
+        return f"from {listed(sorted({places[at] for at in positions}))}"
     rows = [row for origin in log.sums for row in log.rows_of(origin, list(positions)).values()]
     whole = sum(row["outcome"] == COMMITTED for row in rows)
     if whole == len(positions):

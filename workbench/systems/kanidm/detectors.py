@@ -21,10 +21,12 @@ from workbench.model import (
     listed,
     step,
 )
+from workbench.replication.entry.diagnosis.file_times import of_one_time
 from workbench.replication.entry.diagnosis.state_comparison import now_at, ranges_of, states_of, version_of
 from workbench.replication.entry.rules.entries import TURNED_DOWN, Ranges
-from workbench.rules.assumptions import CLOCKS_AGREE, FILES_OF_ONE_TIME
+from workbench.rules.assumptions import CLOCKS_AGREE
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
+from workbench.systems.kanidm.gone_changes import changes_thrown_away
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.other_suppliers import brought_together, instead_of_refresh, other_suppliers
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
@@ -132,20 +134,8 @@ def refresh_required(context: DetectorContext) -> Iterator[Finding]:
             items=tuple(sorted({last for row in rows for _, last in row["lag"].values()})),
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=_in_order(instead, refresh, needless=bool(still.linked) and not anew),
-            assumes=_of_one_time(context, consumer, suffix, rows),
+            assumes=of_one_time(context, consumer, suffix, rows),
         )
-
-
-def _of_one_time(context: DetectorContext, server: str, suffix: str | None, rows: Sequence[Row]) -> tuple[str, ...]:
-    """What is taken for granted of a server that is behind what others remember, if it was not heard of since that began.
-
-    Nothing in its file tells whether the server stood still since, or the file was merely written before those of the others.
-    """
-    replica = context.replica(server, suffix)
-    begins = [one[0] for row in rows if row["consumer"] == server for one in row["lag"].values()]
-    begins += [one[1] for row in rows if row["supplier"] == server for one in row["advance"].values()]
-    heard = now_at(context.case, context.topology, replica) if replica else 0
-    return (FILES_OF_ONE_TIME,) if any(heard < nanoseconds(at) for at in begins) else ()
 
 
 def _in_order(
@@ -190,7 +180,7 @@ def supplier_behind(context: DetectorContext) -> Iterator[Finding]:
             items=tuple(sorted({last for row in rows for last, _ in row["advance"].values()})),
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=_in_order(instead, refresh, needless=bool(still.linked)),
-            assumes=_of_one_time(context, supplier, suffix, rows),
+            assumes=of_one_time(context, supplier, suffix, rows),
         )
 
 
@@ -257,7 +247,7 @@ def diverged(context: DetectorContext) -> Iterator[Finding]:
             suffix=suffix,
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=tuple(ways) if through else (_choose(server, others),),
-            assumes=_of_one_time(context, server, suffix, rows),
+            assumes=of_one_time(context, server, suffix, rows),
         )
 
 
@@ -349,6 +339,17 @@ def stalled_but_green(context: DetectorContext) -> Iterator[Finding]:
                     "an answer that supplies nothing is taken for one that had nothing to supply",
                 ),
             ),
+            assumes=tuple(
+                sorted(
+                    {
+                        code
+                        for end in ("supplier", "consumer")
+                        for code in of_one_time(context, row[end], row["suffix"], [row])
+                    }
+                )
+            )
+            if row["consumer"] not in said
+            else (),
         )
 
 
@@ -536,6 +537,6 @@ _LOOK_AT_EACH = step(
 DETECTORS: Detectors = {
     GENERATION: (diverged, no_overlap, versions_differ),
     IDENTITY: (stale_origin, clock_ahead, idle_origin_jump),
-    HOLES: (tombstones, entry_conflict),
+    HOLES: (changes_thrown_away, tombstones, entry_conflict),
     LAG: (refresh_required, supplier_behind, stalled_but_green, told_by_logs),
 }

@@ -28,6 +28,7 @@ from workbench.systems.kanidm.domains import (
     only_new,
 )
 from workbench.systems.kanidm.filling_order import after_what_others_miss
+from workbench.systems.kanidm.lone_changes import has_alone, untold_loss
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ class WriteAgain:
         if need.server is None or not need.lacks:
             return
         verdicts = view.context.verdicts
-        of = [row for row in verdicts.missing if row["server"] == need.server] if need.hidden else verdicts.stranded
+        missing = [row for row in verdicts.missing if row["server"] == need.server and row["held_by"]]
+        of = missing if need.hidden else verdicts.stranded
         rows = [row for row in of if row["suffix"] == view.suffix]
         system = view.context.topology.system
         asked = [(system.typed(row["position"]) or "", row) for row in rows]
@@ -324,6 +326,7 @@ class Refresh:
     """Give a server all data of another one."""
 
     automatic = False
+    _from_then_on = ""
 
     def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """For whatever no pull brings; from the servers it pulls from, the most complete data first.
@@ -377,7 +380,7 @@ class Refresh:
             tuple(steps),
             load=f"all data of {supplier} is sent {'once' if len(fillings) == 1 else f'{len(fillings)} times'}",
             downtime=f"{listed([to for _, to in fillings], 'and')}, until {'it is' if len(fillings) == 1 else 'they are'} filled",
-            costs="from then on it throws its data away without asking" if self.automatic else "",
+            costs="; ".join(filter(None, (untold_loss(view, fillings), self._from_then_on))),
             unasked=ask,
             by_way=True,
         )
@@ -386,7 +389,7 @@ class Refresh:
     def _save(view: View, server: str, filled: Collection[str]) -> Step:
         """The backup of a server that is filled, with what none has that keeps its data."""
         model = view.model
-        kept = set[int]().union(*(one.holds for name, one in model.servers.items() if name not in filled))
+        kept = {lack.lot for lack in model.kept() if lack.server not in filled}
         only = sorted(model.servers[server].holds - kept)
         count = sum(model.lots[number].changes for number in only)
         back_up = _backup(server, "before-refresh")
@@ -399,8 +402,7 @@ class Refresh:
             server=server,
             on=server,
             suffix=view.suffix,
-            says=f"{server} writes its database to {back_up}: it has {count or 'no':{',' if count else ''}} changes that "
-            f"{'no other server has' if len(filled) == 1 else 'no server has that keeps its data'}",
+            says=f"{server} writes its database to {back_up}: {has_alone(view, server, filled, count)}",
             stands_on=f"{server} runs, and has room for a copy of its database",
             expects=f"{back_up} is there, and `workbench inspect` reads it whole",
             risk=where,
@@ -459,6 +461,7 @@ class AutomaticRefresh(Refresh):
     """Let a server that is too far behind refresh itself, by its configuration."""
 
     automatic = True
+    _from_then_on = "from then on it throws its data away without asking"
 
     def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
         """Where its suppliers answer that it has to be refreshed: on no other answer does a server do it by itself."""

@@ -34,6 +34,14 @@ from workbench.intake.inputs import Input
 from workbench.intake.links import listing
 from workbench.model import Problem
 from workbench.replication.entry.diagnosis.domains_told import by_domain, of_untold_domain, told_domains
+from workbench.replication.entry.diagnosis.earlier_states import (
+    CHANGE_STATE,
+    LACKS,
+    GoneChange,
+    ServerFile,
+    gone_changes,
+    missed_rows,
+)
 from workbench.replication.entry.diagnosis.pull_outcomes import PullOutcomes, of_other_version
 from workbench.replication.entry.diagnosis.shown_changes import counted_between
 from workbench.replication.entry.rules.entries import (
@@ -53,12 +61,6 @@ from workbench.topology.topology import Replica, Topology, is_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-CHANGE_STATE = "change_state"
-"""The kind of evidence that this rests on."""
-
-LACKS = "state_lacks"
-"""The rule by which a change is missing (`workbench.rules.verdicts`)."""
 
 OWN_SINCE, OF_TWO = "own_since", "duplicate_origin"
 """Why a server may refuse what is sent: others have own changes of it younger than its files, or another one uses its origin."""
@@ -303,6 +305,14 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
     return found
 
 
+def gone_of(
+    case: Case, shown: Topology, servers: Sequence[tuple[Replica, Input]], blind: Sequence[Replica]
+) -> list[GoneChange]:
+    """What only earlier files of these servers show; `blind`: those of their domain without entries."""
+    files = [ServerFile(one, shows, ranges_of(shown, one), now_at(case, shown, one)) for one, shows in servers]
+    return gone_changes(case, shown, files, [(one.server, ranges_of(shown, one)) for one in blind])
+
+
 class _Check:
     """What was found of every server, to be held against what Spark finds."""
 
@@ -373,6 +383,7 @@ class _Compared:
                     self._all_unknown(replica, NO_ENTRIES)
             if len(servers) > 1:
                 self._compare(servers)
+            self._gone(servers, [one for one in group if all(one is not replica for replica, _ in servers)])
         for replica in self.not_compared:
             self._all_unknown(replica, DOMAIN_UNTOLD)
         for why, spans in self.untold.items():
@@ -497,6 +508,14 @@ class _Compared:
                 "says": SAYS[LACKS],
             }
             self.found.missing.append({**row, "held_by": names, **proof})
+
+    def _gone(self, servers: Sequence[tuple[Replica, Input]], blind: Sequence[Replica]) -> None:
+        """What only earlier files of these servers show, and who missed it; `blind`: those without entries."""
+        gone = gone_of(self.case, self.shown, servers, blind)
+        self.found.gone += gone
+        rows = [row for one in gone for row in missed_rows(one)]
+        self.found.totals["missing"] += len(rows)
+        self.found.missing += rows[: max(0, self.limit - len(self.found.missing))]
 
     def _stranded(
         self, servers: Sequence[tuple[Replica, Input]], held: EntryStates, replica: Replica, some: Lacked

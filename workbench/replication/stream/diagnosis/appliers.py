@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ Commit = tuple[int, str]
 """The number of a commit, and the position of its transaction."""
 _CHANGES_NOTHING = frozenset({ROLLED_BACK, EVENT})
 """What has the number of a commit, too, and brings nothing to a replica."""
+_NO_ROWS: Mapping[Key, Row] = {}
 APPLIER, IO = "applier", "io"
 """The threads of a replica: one applies what the other one fetched."""
 
@@ -148,9 +149,7 @@ def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> li
     every = every.filter(pc.equal(every["snapshot"], label))
     queued = pc.fill_null(pc.equal(every["part"], QUEUED), False)
     rows = every.filter(pc.invert(queued)).to_pylist()
-    places = [every.filter(queued)[name].to_pylist() for name in ("file", "offset", "master")]
-    masters = {(file, offset): master for file, offset, master in zip(*places, strict=True)}
-    queues = queues_of(case, label, masters)
+    queues = queues_of(case, label, masters_in(case, label))
     cut = {
         one.server
         for one in case.inputs
@@ -174,6 +173,14 @@ def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> li
         unmatched = source is None and candidates
         found.append(Applied(server, master, source, commit, waits, stopped, server not in cut, left, whole, unmatched))
     return found
+
+
+def masters_in(case: Case, label: str) -> dict[tuple[str, int], str]:
+    """File and offset of each row of a queue in a snapshot -> the master that it names."""
+    every = case.arrow("appliers")
+    mine = pc.and_(pc.equal(every["snapshot"], label), pc.fill_null(pc.equal(every["part"], QUEUED), False))
+    places = [every.filter(mine)[name].to_pylist() for name in ("file", "offset", "master")]
+    return {(file, offset): master for file, offset, master in zip(*places, strict=True)}
 
 
 def _of_master(queues: Mapping[str | None, Queue], master: str, alone: bool) -> Queue:
@@ -206,15 +213,20 @@ def _master(logs: Mapping[str, StreamLog], server: str, queue: Queue | None, alo
     return (master_of(queue, numbering) if queue else None), bool(numbering)
 
 
-def behind_of(one: Applied, log: StreamLog, after: int, limit: int, beyond: Beyond) -> Behind:
-    """What a replica has not applied behind a commit of its master's log, and of what others tell `beyond` the end of that."""
+def behind_of(
+    one: Applied, log: StreamLog, after: int, limit: int, beyond: Beyond, passed: Mapping[Key, Row] = _NO_ROWS
+) -> Behind:
+    """What a replica has not applied behind a commit of its master's log, and of what others tell `beyond` the end of that.
+
+    passed  what another file has of the commits that the replica passed over
+    """
     gaps: list[tuple[Commit, str]] = []
     parts: list[tuple[Commit, str]] = []
     queued, lacks, in_part = set(one.queued or ()), 0, 0
     # It asks for what is above the highest commit that it has seen, whether it has all of that or not.
     seen = max([after, *queued, *_ended_parts(one)])
     first_hole: int | None = None
-    waiting = [*_changing(log, {**beyond.waiting, **one.waiting}, after)]
+    waiting = [*_changing(log, {**beyond.waiting, **passed, **one.waiting}, after)]
     for origin, commits in waiting:
         for commit in commits if one.whole else ():
             part = one.in_part.get(commit[1])
@@ -236,25 +248,25 @@ def behind_of(one: Applied, log: StreamLog, after: int, limit: int, beyond: Beyo
         mine = Waits(len(commits), min(commits), max(commits), *counts)
         waits[origin] = _together(waits[origin], mine) if origin in waits else mine
     unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
-    purged = _purged(one, log, after)
+    purged = _purged(one, log, after, {row["commit"] for row in passed.values()})
     end = max(after, log.last_commit or 0)
     known = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
     at_least = beyond.top - end > len(known)
     return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged, at_least)
 
 
-def _purged(one: Applied, log: StreamLog, after: int) -> tuple[int, int, int] | None:
-    """Which numbers of commits a replica has not applied, and the log of its master begins behind.
+def _purged(one: Applied, log: StreamLog, after: int, known: Collection[int]) -> tuple[int, int, int] | None:
+    """Which numbers of commits a replica has not applied, and the log of its master begins behind, and no file has (`known`).
 
     applied up to 2, queue empty, log begins with 5      3 and 4
     """
     if log.first_commit is None or log.lost:
         return None
-    below = [commit for commit in one.queued or () if after < commit < log.first_commit]
+    below = {commit for commit in (*(one.queued or ()), *known) if after < commit < log.first_commit}
     count = log.first_commit - 1 - after - len(below)
     if count <= 0 or not one.whole:
         return None
-    absent = sorted({*range(after + 1, after + 2 + len(below))} - {*below})[0]
+    absent = min({*range(after + 1, after + 2 + len(below))} - below)
     last = log.first_commit - 1
     while last in below:
         last -= 1

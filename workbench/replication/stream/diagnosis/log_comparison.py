@@ -24,11 +24,13 @@ from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared
 from workbench.intake.inputs import Input
 from workbench.model import Problem
 from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
+from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere, rows_of
 from workbench.replication.stream.diagnosis.contents import with_contents
 from workbench.replication.stream.diagnosis.gone_from_log import Gone, gone_from_logs, still_in
 from workbench.replication.stream.diagnosis.log_pairs import pairs_of
 from workbench.replication.stream.diagnosis.not_given import said_first
 from workbench.replication.stream.diagnosis.parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
+from workbench.replication.stream.diagnosis.queued_changes import kept_by_appliers
 from workbench.replication.stream.diagnosis.sources import StreamSource, named_by_person, source_of
 from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.replication.stream.rules.streams import (
@@ -324,11 +326,18 @@ class Streams:
     def behind(self) -> list[Behind]:
         """What replicas have not applied, where they number commits as their master's log does."""
         beyond = {name: told_beyond(self.applied, log) for name, log in self.logs.items() if log.by_commit}
-        return [
-            behind_of(one, self.logs[one.source], max(one.commit, self._covered(one)), self.limit, beyond[one.source])
-            for one in self.applied
-            if one.source is not None and one.commit is not None
-        ]
+        found = []
+        for one in self.applied:
+            if one.source is not None and one.commit is not None:
+                after, passed = max(one.commit, self._covered(one)), rows_of(self.passed[one.server, one.master])
+                found.append(behind_of(one, self.logs[one.source], after, self.limit, beyond[one.source], passed))
+        return found
+
+    @cached_property
+    def passed(self) -> dict[tuple[str, str], dict[int, Elsewhere]]:
+        """Replica and master -> the commits that the replica passed over, and that another file has."""
+        told = self.case, self.shown.snapshot, self.applied
+        return {(one.server, one.master): commits_elsewhere(*told, one) for one in self.applied}
 
     def _covered(self, one: Applied) -> int:
         """The last commit of its master that a replica's own log shows, where it keeps one; it may be younger than its tables."""
@@ -514,9 +523,9 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
         found.stranded.append({**about, **about_it, **proof, "says": f"it is in no log of {source}, its source"})
     if both.first and both.last and not streams.fetches(server, source):
         count = both.counts["behind"]  # the log of the source has all of them, whole
-        ends = {"first": show(both.first), "last": show(both.last)}
-        suppliers = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
-        found.pending.append({**about, "count": count, **ends, "available": count, "suppliers": suppliers})
+        row = {**about, "count": count, "first": show(both.first), "last": show(both.last), "available": count}
+        row["suppliers"] = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
+        found.pending.append(row | kept_by_appliers(streams.applied, server, count))
         if needed := said_first(streams, server, origin, both.shared, show):
             found.pending[-1]["not_given"] = needed
     for first, last, count, why in _stretches(one):
@@ -589,8 +598,3 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
             row |= {"purged": one.purged[2] if one.purged else 0}
             row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})
-
-
-def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:
-    """Server and row of the transactions that are big."""
-    return [(name, row) for name, log in sorted(streams.logs.items()) for row in log.big()]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.model import listed, step
-from workbench.replication.stream.diagnosis.appliers import APPLIER, IO
+from workbench.replication.stream.diagnosis.appliers import APPLIER, IO, Applied
 
 Row = Mapping[str, Any]
 
@@ -54,7 +54,12 @@ def queue_step(row: Row) -> Mapping[str, Any] | None:
     """What to do first; None: they come by themselves."""
     if row["behind_gap"]:
         return step("fill its queue first (QUEUE_GAP, TXN_INCOMPLETE)", "what follows must not be applied before that")
-    if row["held"]:
+    return held_step(row)
+
+
+def held_step(row: Row) -> Mapping[str, Any] | None:
+    """What to do first about what a thread keeps that stands still; None: none does."""
+    if row.get("held") and row.get("stopped"):
         return step("start what stands still (APPLIER_STOPPED)", "they come by themselves then")
     return None
 
@@ -92,3 +97,10 @@ def no_session_say(whys: Iterable[str]) -> str:
 
 def _is(count: int) -> str:
     return "is" if count == 1 else "are"
+
+
+def kept_by_appliers(applied: Iterable[Applied], server: str, count: int) -> dict[str, Any]:
+    """What a row of what a server waits for tells besides, where all its appliers stand still, whatever master they are for."""
+    mine = [one for one in applied if one.server == server]
+    stopped = bool(mine) and all(APPLIER in one.stopped for one in mine)
+    return {"held": count, "stopped": [APPLIER]} if stopped else {}

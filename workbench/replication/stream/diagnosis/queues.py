@@ -30,6 +30,7 @@ Key = tuple[str, str]
 WHOLE = frozenset({COMMITTED, ROLLED_BACK, EVENT})
 _COLUMNS = ["origin", "position", "outcome", "missing", "commit", "offset"]
 _CONTENT = ["content", "ended", "rows", "ddl", "messages", "bytes"]
+COLUMNS = [*_COLUMNS, *_CONTENT]
 _HELD_AGAINST = 200
 """So many transactions of a queue are looked for in a log, to find out whose it is."""
 
@@ -73,7 +74,7 @@ def queues_of(case: Case, label: str, masters: Mapping[tuple[str, int], str]) ->
         if not one.kind or one.snapshot != label or format_with(one.kind).is_log or not format_with(one.kind).streams:
             continue
         of_server = found.setdefault(one.server, {})
-        rows = rows_where(case.parts("transactions", one), [*_COLUMNS, *_CONTENT], pc.field("outcome") != REPEATED)
+        rows = rows_where(case.parts("transactions", one), COLUMNS, pc.field("outcome") != REPEATED)
         for row in rows.to_pylist():
             queue = of_server.setdefault(masters.get((one.file, row["offset"])), Queue())
             key = row["origin"], row["position"]

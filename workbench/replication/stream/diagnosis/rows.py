@@ -144,3 +144,8 @@ def purge_below(streams: Streams, master: str) -> int | None:
     """Commits of this master below the number given are applied by every replica that was collected; None: nobody tells."""
     told = [one.commit for one in streams.applied if one.source == master]
     return min((commit for commit in told if commit is not None), default=None) if None not in told else None
+
+
+def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:
+    """Server and row of the transactions that are big."""
+    return [(name, row) for name, log in sorted(streams.logs.items()) for row in log.big()]

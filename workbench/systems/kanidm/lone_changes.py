@@ -1,0 +1,45 @@
+"""What a server that is filled with the data of another one has alone, as far as collected entries tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from workbench.model import listed
+from workbench.repair.plan_types import View
+from workbench.replication.entry.diagnosis.state_comparison import states_of
+from workbench.systems.kanidm.domains import Filling
+
+
+def has_alone(view: View, server: str, filled: Collection[str], count: int) -> str:
+    """What a server that is filled has, and no server that keeps its data is known to have."""
+    if _untold(view, server, filled):
+        blind = listed(_kept_blind(view, filled))
+        return f"nothing tells what of it another server has, for entries of {blind} were not collected"
+    has = "has" if not _kept_blind(view, filled) else "is known to have"
+    changes = f"{count:,} {'change' if count == 1 else 'changes'}" if count else "no changes"
+    return f"it has {changes} that no {'other server' if len(filled) == 1 else 'server that keeps its data'} {has}"
+
+
+def _kept_blind(view: View, filled: Collection[str]) -> list[str]:
+    """The servers that keep their data, and whose entries were not collected."""
+    kept = view.model.servers.keys() - {*filled}
+    return sorted(name for name in kept if not _shows_entries(view, name))
+
+
+def _untold(view: View, server: str, filled: Collection[str]) -> bool:
+    """True if nothing tells what a server alone has: no entries of it, or of none that keeps its data, were collected."""
+    kept = view.model.servers.keys() - {*filled}
+    return not _shows_entries(view, server) or len(_kept_blind(view, filled)) == len(kept)
+
+
+def _shows_entries(view: View, server: str) -> bool:
+    replica = view.context.replica(server, view.suffix)
+    return replica is not None and states_of(view.context.case, view.context.topology, replica) is not None
+
+
+def untold_loss(view: View, fillings: Sequence[Filling]) -> str:
+    """What goes with the data of servers that are filled, and that no file tells."""
+    filled = [to for _, to in fillings]
+    if untold := [server for server in filled if _untold(view, server, filled)]:
+        return f"whatever only {listed(untold, 'and')} {'has' if len(untold) == 1 else 'have'}: no collected entries tell it"
+    return ""
