@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.intake.readings import NO_SUFFIX
 from workbench.model import counted, listed, step
 from workbench.topology.suffix_evidence import former_makers
 
@@ -48,7 +49,16 @@ def read_first(context: DetectorContext, unread: Sequence[str], suffix: str | No
     down = context.topology.down.intersection(unread)
     before = [first for name in sorted(down) for first in before_start(context, name, suffix)]
     steps = "".join(f"{first['repair']}; " for first in before) + ("then " if before else "")
-    asked = sorted(down) or unread
+    asked = sorted(down) or [*dict.fromkeys(unread)]
+    bare = sorted(
+        one.server for one in context.topology.readings if one.server in down and one.down.startswith(NO_SUFFIX)
+    )
+    if bare and bare == asked:
+        it, they = ("its", "it shows") if len(bare) == 1 else ("their", "they show")
+        return step(
+            f"see why {listed(bare, most=_NAMED)} replicates nothing any more, mend that, and collect again",
+            f"{they} no replicated suffix: a start brings nothing, and {it} data may have {them}",
+        )
     return step(
         f"{steps}start {listed(asked, most=_NAMED)} (restart it, if it runs and does not answer)"
         if down

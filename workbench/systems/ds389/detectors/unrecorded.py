@@ -18,6 +18,7 @@ from workbench.diagnosis.initialisations import initialisations
 from workbench.model import Finding, counted, step
 from workbench.rules.verdicts import TOTAL
 from workbench.systems.ds389.formats.unrecorded import UNRECORDED
+from workbench.systems.ds389.session_log.change_fixes import CRASHES_UNSTARTED
 from workbench.systems.ds389.session_log.lines import WITH_TEXT, line_shown, session_logs
 from workbench.topology.suffix_evidence import Evidence
 from workbench.topology.topology import Replica
@@ -122,10 +123,11 @@ def _repeat(one: Off) -> dict[str, str | None]:
 
 def _switch_on(one: Off) -> dict[str, str | None]:
     return step(
-        f"switch replication of {one.suffix} on again on {one.server}, with the role and the replica ID that it had (`dsconf "
-        "INSTANCE replication enable`), and make its agreements again; then collect with the entries, and diagnose anew",
+        f"restart {one.server}, then switch replication of {one.suffix} on again there, with the role and the replica ID that it "
+        "had (`dsconf INSTANCE replication enable`), and make its agreements again; then collect with the entries, and diagnose "
+        "anew",
         f"the data of {one.server} are there, and its entries alone tell what clients wrote meanwhile",
-        f"do not initialise {one.server}, and nothing from it, before that",
+        f"{CRASHES_UNSTARTED}. Do not initialise {one.server}, and nothing from it, before that",
     )
 
 

@@ -8,6 +8,7 @@ from workbench.model import step
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.session_log.refusals import DATABASE_FULL, DISK_FULL
 
+CRASHES_UNSTARTED = "2.3.1 was seen to crash where replication was switched off and on again without a restart between"
 _FIRST_AGAIN = "the supplier sends the same change first in every session until the consumer takes it"
 
 
@@ -50,9 +51,9 @@ def set_up_anew(server: str, suffix: str) -> dict[str, str | None]:
     enable = run(server, "replication", "enable", "--suffix", suffix, "--role", "ROLE", "--bind-dn", "LOGIN")
     return step(
         f"see on {server} whether {suffix} is still replicated there, {run(server, 'replication', 'list')}; if it is not, and "
-        f"{server} should take part, {enable}, with the role that it had and the login of the agreement",
+        f"{server} should take part, restart it, then {enable}, with the role that it had and the login of the agreement",
         f"{server} showed no replicated suffix: one that was set up anew at this address has none, and no login of suppliers",
-        "if it is replicated there, whoever collected may not read that: then the password alone is wrong",
+        f"{CRASHES_UNSTARTED}. If it is replicated there, whoever collected may not read that: then the password alone is wrong",
     )
 
 

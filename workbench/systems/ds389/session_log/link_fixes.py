@@ -31,6 +31,7 @@ from workbench.systems.ds389.native import replica_dn
 from workbench.systems.ds389.session_log.agreement_addresses import address_words, host_damaged, not_prepared
 from workbench.systems.ds389.session_log.certificate_fixes import certificate_fixes
 from workbench.systems.ds389.session_log.change_fixes import (
+    CRASHES_UNSTARTED,
     make_room,
     run,
     set_up_anew,
@@ -459,10 +460,10 @@ def _replica(link: Agreement) -> tuple[Fix, ...]:
     words = ("replication", "enable", "--suffix", link.suffix, "--role", "ROLE", "--bind-dn", link.login or "DN")
     return (
         step(
-            f"make {link.suffix} a replica there, {run(link.consumer, *words)}",
+            f"restart {link.consumer}, then make {link.suffix} a replica there, {run(link.consumer, *words)}",
             "a consumer takes changes only for suffixes that it replicates, and only from the logins that its replica names",
-            "with the role that it had, and of a supplier with the replica ID that it had; or remove the agreement if this "
-            "server is no longer to get changes",
+            f"{CRASHES_UNSTARTED}. With the role that it had, and of a supplier with the replica ID that it had; or remove the "
+            "agreement if this server is no longer to get changes",
         ),
         step(
             f"then, if it has no data of {link.suffix} yet, initialise it, "
