@@ -33,7 +33,7 @@ from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.repair.plan_types import DEAD, HIDDEN, Need, Plan, ProposedRepair, Step
 from workbench.rules.send_session import SEND
 from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
-from workbench.systems.ds389.repairs import data, filling
+from workbench.systems.ds389.repairs import data, filling, saving
 from workbench.systems.ds389.repairs.data import Recreate, Rewrite
 from workbench.systems.ds389.repairs.evidence import Missed, Present
 from workbench.systems.ds389.repairs.filling import Clean, Initialise
@@ -240,7 +240,8 @@ def evidence(found: dict[str, Missed], present: dict[str, Present]) -> Any:
         patch.object(data, "missed_by_entry", lambda view, lots: found),
         patch.object(data, "present_on", lambda view, server, entries: present),
         patch.object(data, "children_on", lambda view, server, dn: False),
-        patch.object(filling, "stranded_ldif", lambda view, server, named: ("dn: cn=x\nchangetype: delete\n", [])),
+        patch.object(saving, "stranded_ldif", lambda view, server, named: ("dn: cn=x\nchangetype: delete\n", [])),
+        patch.object(saving, "present_on", lambda view, server, entries: present),
     ):
         yield
 

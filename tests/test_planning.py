@@ -417,7 +417,7 @@ def test_what_waited_for_a_record_waits_no_more_whatever_is_lost_for_good(
     pending: int, missing: int, left: int
 ) -> None:
     """a waits for 4 changes and lacks 1 that nobody has: the steps bring the 4, or they pass over them."""
-    shown: Any = SimpleNamespace(links=[])
+    shown: Any = SimpleNamespace(links=[], pulling=False)
     found = [Finding("REINIT_REQUIRED", "error", "a waits", server="a", suffix="dc=one")]
     way = (Need("OWN_CHANGES_HIDDEN", "dc=one", "c"), "initialise-from-b")
     before = {("a", "dc=one"): {"missing": 1, "pending": 4}}

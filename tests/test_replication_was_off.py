@@ -386,10 +386,10 @@ def test_a_server_that_took_changes_unrecorded_is_filled_only_if_asked_for_by_na
     assert "what clients did there is thrown away" in refused["s3", "initialise-from-s1"]
     backwards = [why for (_, way), why in refused.items() if way.endswith("-backwards")]
     assert backwards and not any("--way" in why for why in backwards)
-    # A way that the model refuses, too, is not offered for the asking: it would be refused then as well.
+    # What s2 alone shows then is written to a file first: nothing is thrown away unsaved, and nothing is done unasked.
     (course,) = (one for one in made.courses if (one.need, one.way) == ("REINIT_REQUIRED s1", "initialise-from-s3"))
-    assert course.refused.endswith("the model throws away 1 change unsaved") and not course.unasked
-    assert not [text for text in made.open if "--for s1 --way initialise-from-s3" in text]
+    assert "what clients did there comes to s1, too" in course.unasked and not course.chosen
+    assert "to have the entries concerned written to a file first" in course.unasked
     asked = plan(case, only=["s3"], ways=["initialise-from-s1"])
     (course,) = (one for one in asked.courses if one.chosen)
     assert course.way == "initialise-from-s1" and "whatever clients wrote on s3 then is thrown away" in course.costs
@@ -455,5 +455,5 @@ def test_it_is_told_of_a_server_on_which_it_is_off_still(tmp_path: Path) -> None
     assert headline(found).startswith("2 operations of clients on s3 went unrecorded while replication was off there; ")
     (off,) = of("REPLICATION_WAS_OFF", found["findings"])
     assert "at 2024-03-24 10:27:32 UTC, and is off still. Meanwhile clients wrote there" in off["summary"]
-    assert off["fix"][0]["repair"].startswith(f"switch replication of {SUFFIX} on again on s3")
+    assert off["fix"][0]["repair"].startswith(f"restart s3, then switch replication of {SUFFIX} on again there")
     assert off["fix"][0]["caution"].startswith("do not initialise s3")

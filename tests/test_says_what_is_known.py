@@ -373,7 +373,7 @@ def test_marks_go_with_data_that_have_none_as_the_steps_run(fillings: list[tuple
     ]  # fmt: skip
     taken = Taken((), (), (), steps, (), {}, {}, {})
     marked = Finding("CONFLICT_ENTRIES", "warning", "x", server="s3", suffix=SUFFIX)
-    shown: Any = SimpleNamespace(links=())
+    shown: Any = SimpleNamespace(links=(), pulling=False)
     assert (not_mended([marked], shown, taken, {("s1", SUFFIX)}) == []) is gone
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.relayed_changes import DISK_LOW
 from workbench.model import Finding, first_few, step
 from workbench.systems.ds389.session_log.change_fixes import run
 from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, Row, line_shown, session_logs
@@ -104,7 +103,7 @@ def _finding(server: str, disk: _Disk) -> Finding:
         does = f"{does}; {says}" if does else says
     does = "; ".join(filter(None, [does, "it writes no access log since it is low" if disk.silent else ""]))
     return Finding(
-        DISK_LOW,
+        "DISK_LOW",
         "error" if root else "warning",
         f"the disk of {server} is low since {_time(disk.since)} by its own log{where}{left}{least}{'; ' if does else ''}{does}",
         server=server,
