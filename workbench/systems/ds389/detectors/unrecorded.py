@@ -127,7 +127,7 @@ def _switch_on(one: Off) -> dict[str, str | None]:
         "had (`dsconf INSTANCE replication enable`), and make its agreements again; then collect with the entries, and diagnose "
         "anew",
         f"the data of {one.server} are there, and its entries alone tell what clients wrote meanwhile",
-        f"{CRASHES_UNSTARTED}. Do not initialise {one.server}, and nothing from it, before that",
+        f"do not initialise {one.server}, and nothing from it, before that; {CRASHES_UNSTARTED}",
     )
 
 
