@@ -50,44 +50,44 @@ class OperationLogs:
         """The origins by their numbers."""
         return self.evidence.names
 
-    def lacking(self, some: Positions, without: Numbers) -> Numbers:
+    def lacking(self, positions: Positions, without: Numbers) -> Numbers:
         """For each position: a log of operations that covers its time names a later change of its origin, and not it.
 
         What the server lacked that its data came from (`without`), can only have come since.
         """
-        lacking = np.zeros(len(some), bool)
+        lacking = np.zeros(len(positions), bool)
         own = self.evidence.numbers.get(self.replica.origin or "", -1)
         # What came with the data of another server was never logged, also if the data were replaced again since.
         came = [reset.ended for reset in self.resets if reset.kind == TOTAL]
-        for one in self.evidence.inputs:
-            span = one.facts.get("time", {})
-            counts = one.facts.get("results_with_csn", 1) and not one.facts.get("results_without_position")
-            if one.server != self.replica.server or format_with(one.kind).evidence != "access_log" or not counts:
+        for log in self.evidence.inputs:
+            span = log.facts.get("time", {})
+            counts = log.facts.get("results_with_csn", 1) and not log.facts.get("results_without_position")
+            if log.server != self.replica.server or format_with(log.kind).evidence != "access_log" or not counts:
                 continue
             if not span.get("min"):
                 continue
             first = datetime.fromisoformat(span["min"]).astimezone(UTC)
             began = max([first, *came])
-            lacking |= self._lacking_in(one, began, some, own)
+            lacking |= self._lacking_in(log, began, positions, own)
             if came and first < began:
-                left = np.flatnonzero(without & ~lacking & (some.origin != own))
-                lacking[left] = self._never_named(one, began, some[left])
+                left = np.flatnonzero(without & ~lacking & (positions.origin != own))
+                lacking[left] = self._never_named(log, began, positions[left])
         return lacking
 
-    def _never_named(self, one: Input, since: datetime, some: Positions) -> Numbers:
+    def _never_named(self, log: Input, since: datetime, positions: Positions) -> Numbers:
         """For each position: the log names a later change of its origin that came since, without a gap, and not it."""
-        found = np.zeros(len(some), bool)
-        keys = some.keys(self.system, self.names)
-        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
-        origins = sorted({self.names[number] for number in some.origin.tolist()})
+        found = np.zeros(len(positions), bool)
+        keys = positions.keys(self.system, self.names)
+        named = union([*named_in(self.evidence.parts_of("named", log), self.evidence.numbers), self._unclear_in(log)])
+        origins = sorted({self.names[number] for number in positions.origin.tolist()})
         where = pc.field("outcome").isin(HAD) & pc.field("origin").isin(pa.array(origins, pa.string()))
         where &= pc.field("at") > pa.scalar(since, pa.timestamp("us", "UTC"))
         rows = (
-            self.evidence.told("applied", ["position", "at", "replicated"], where, one=one).to_pylist() if keys else []
+            self.evidence.told("applied", ["position", "at", "replicated"], where, one=log).to_pylist() if keys else []
         )
-        silent = [begin for begin, end in self._silences(one) if end > since]
-        for number in np.flatnonzero(~some.within(named)).tolist():
-            key, origin = keys[number], self.names[int(some.origin[number])]
+        silent = [begin for begin, end in self._silences(log) if end > since]
+        for number in np.flatnonzero(~positions.within(named)).tolist():
+            key, origin = keys[number], self.names[int(positions.origin[number])]
             later = [
                 row["at"]
                 for row in rows
@@ -98,28 +98,31 @@ class OperationLogs:
             found[number] = bool(later) and not any(begin <= min(later) for begin in silent)
         return found
 
-    def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
-        lacking = np.zeros(len(some), bool)
-        silent = self._silences(one)
-        asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
-        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
+    def _lacking_in(self, log: Input, began: datetime, positions: Positions, own: int) -> Numbers:
+        lacking = np.zeros(len(positions), bool)
+        silent = self._silences(log)
+        asked = np.flatnonzero((positions.origin != own) & (positions.hi >= self.system.instant(began)))
+        named = union([*named_in(self.evidence.parts_of("named", log), self.evidence.numbers), self._unclear_in(log)])
         # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
-        asked = asked[~some[asked].within(named)]
+        asked = asked[~positions[asked].within(named)]
         if not len(asked):
             return lacking
-        for origin in np.unique(some.origin[asked]).tolist():
+        for origin in np.unique(positions.origin[asked]).tolist():
             theirs = named[named.origin == origin]
-            mine = asked[some.origin[asked] == origin]
+            asked_of = asked[positions.origin[asked] == origin]
             after = np.array(
-                [place(theirs.hi, theirs.lo, (int(some.hi[at]), int(some.lo[at])), "right") for at in mine]
+                [
+                    place(theirs.hi, theirs.lo, (int(positions.hi[at]), int(positions.lo[at])), "right")
+                    for at in asked_of
+                ]
             )
             followed = after < len(theirs)
-            mine, after = mine[followed], after[followed]
-            if not len(mine):
+            asked_of, after = asked_of[followed], after[followed]
+            if not len(asked_of):
                 continue
             chosen = np.unique(after)
             around = np.unique(np.concatenate([chosen, chosen[chosen > 0] - 1]))
-            first = self._first_times(one, theirs[around].keys(self.system, self.names))
+            first = self._first_times(log, theirs[around].keys(self.system, self.names))
             times = {
                 int(at): first.get(key)
                 for at, key in zip(around, theirs[around].keys(self.system, self.names), strict=True)
@@ -132,33 +135,33 @@ class OperationLogs:
                 ahead = max(timedelta(0), made - at)
                 # The log may have been off, or of a form that tells nothing, until it went on.
                 whole = max([began, *(until for since, until in silent if since <= at)])
-                covered = some.hi[mine] >= self.system.instant(whole + ahead + timedelta(seconds=1))
+                covered = positions.hi[asked_of] >= self.system.instant(whole + ahead + timedelta(seconds=1))
                 # Positions that ran ahead stand while the clock catches up: only what came before it in this log tells then.
                 covered &= ahead <= _IN_TIME or (before is not None and before >= whole)
-                lacking[mine[(after == number) & covered]] = True
+                lacking[asked_of[(after == number) & covered]] = True
         return lacking
 
-    def _first_times(self, one: Input, wanted: Sequence[str]) -> dict[str, datetime]:
+    def _first_times(self, log: Input, wanted: Sequence[str]) -> dict[str, datetime]:
         """When a log first names these changes as applied, or as received over a session."""
         where = pc.field("position").isin(list(wanted)) & pc.field("outcome").isin(HAD)
-        rows = self.evidence.told("applied", ["position", "at", "replicated"], where, one=one)
+        rows = self.evidence.told("applied", ["position", "at", "replicated"], where, one=log)
         first: dict[str, datetime] = {}
         for row in rows.to_pylist():
             if row["at"] is not None and row["replicated"] is not False:
                 first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
         return first
 
-    def _silences(self, one: Input) -> list[tuple[datetime, datetime]]:
+    def _silences(self, log: Input) -> list[tuple[datetime, datetime]]:
         """The spans of which a log of operations may not tell, by all that its server wrote."""
-        logs = [other for other in self.evidence.inputs if other.server == one.server]
-        return [span for log in logs for fact in (SILENT, SET_BACK) for span in spans_of(log, fact)]
+        logs = [other for other in self.evidence.inputs if other.server == log.server]
+        return [span for each in logs for fact in (SILENT, SET_BACK) for span in spans_of(each, fact)]
 
-    def _unclear_in(self, one: Input) -> Positions:
+    def _unclear_in(self, log: Input) -> Positions:
         """What lines of a log name that may be of another suffix: nobody knows whether it is lacking."""
-        if not self.evidence.of_several(one):
+        if not self.evidence.of_several(log):
             return NONE
         named = pc.field("position").is_valid()
-        rows = self.evidence.told("applied", ["position"], named, one=one, unclear=True)
+        rows = self.evidence.told("applied", ["position"], named, one=log, unclear=True)
         keys = pc.unique(changes_of(self.system, rows["position"])).to_pylist() if len(rows) else []
         known = [key for key in keys if self.system.origin_of(key) in self.evidence.numbers]
         return of_keys(self.system, known, self.evidence.numbers)

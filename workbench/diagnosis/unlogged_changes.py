@@ -410,10 +410,10 @@ class Unlogged:
 
 
 def deletions(contents: Contents, changes: Collection[str]) -> dict[str, dict[str, str]]:
-    """Those of some changes that deleted an entry which other servers still have: what was done, and the name of the entry."""
+    """The changes among these that deleted an entry which other servers still have: what was done, and the name of the entry."""
     found: dict[str, dict[str, str]] = {}
     for there in contents.held.values() if changes else ():
-        kept = next((one.target for one in there.values() if one.status == LIVE), None)
+        kept = next((held.target for held in there.values() if held.status == LIVE), None)
         for held in there.values():
             change = contents.evidence.system.change_of(held.deleted or "")
             if kept and change in changes:

@@ -63,9 +63,13 @@ class _Disk:
 def disk_low(context: DetectorContext) -> Iterator[Finding]:
     """A server whose disk was low when its log was read: also one that has stopped for that and was not started since."""
     case, shown = context.case, context.topology
-    told = {one.server for one in case.inputs if any(code in one.facts.get("codes", {}) for code in (_LOW, _READ_ONLY))}
-    for log in session_logs(case.until(shown.snapshot)) if told else ():
-        if log.server in told and (disk := _state(log.lines((_START, *_OF_DISK), WITH_TEXT))):
+    low = {
+        given.server
+        for given in case.inputs
+        if any(code in given.facts.get("codes", {}) for code in (_LOW, _READ_ONLY))
+    }
+    for log in session_logs(case.until(shown.snapshot)) if low else ():
+        if log.server in low and (disk := _state(log.lines((_START, *_OF_DISK), WITH_TEXT))):
             yield _finding(log.server, disk)
 
 
@@ -109,7 +113,7 @@ def _finding(server: str, disk: _Disk) -> Finding:
         server=server,
         root=root,
         since=disk.since.isoformat() if disk.since else None,
-        evidence=first_few(line_shown(*one) for one in disk.rows),
+        evidence=first_few(line_shown(*given) for given in disk.rows),
         fix=(_room(server, disk),),
     )
 

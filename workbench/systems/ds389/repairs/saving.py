@@ -123,19 +123,23 @@ def _marked(view: View, server: str, spans: Sequence[tuple[str, str, str]]) -> d
     return found
 
 
-def _as_it_stands(one: Present) -> str:
+def _as_it_stands(entry: Present) -> str:
     """An entry as LDIF, without what the server writes itself."""
     values = {
-        name: some for name, some in one.values.items() if name.lower() not in BY_SERVER and name not in one.hidden
+        name: values
+        for name, values in entry.values.items()
+        if name.lower() not in BY_SERVER and name not in entry.hidden
     }
-    hidden = "".join(f"# not in it: {name}\n" for name in sorted(one.hidden) if name.lower() not in BY_SERVER)
-    return f"# nsUniqueId {one.entry}\n{hidden}{ldif([add(one.dn, values)])}"
+    hidden = "".join(f"# not in it: {name}\n" for name in sorted(entry.hidden) if name.lower() not in BY_SERVER)
+    return f"# nsUniqueId {entry.entry}\n{hidden}{ldif([add(entry.dn, values)])}"
 
 
 def _unlogged(view: View, server: str, only: Sequence[int]) -> list[int]:
-    """Those of some lots of which the log of a server has no change."""
+    """The lots of which the log of a server has no change."""
     logged, lots = _logged(view, server, only), view.model.lots
-    return [number for number in only if not any(lots[number].first <= one <= lots[number].last for one in logged)]
+    return [
+        number for number in only if not any(lots[number].first <= position <= lots[number].last for position in logged)
+    ]
 
 
 def _logged(view: View, server: str, only: Sequence[int]) -> list[str]:

@@ -32,7 +32,9 @@ def groups_allowed(case: Case, shown: Topology, link: Link) -> tuple[str, ...]:
 
 def _names(case: Case, shown: Topology, link: Link, fact: str) -> list[str]:
     files = (
-        one.facts.get(fact, {}) for one in case.inputs if (one.server, one.snapshot) == (link.consumer, shown.snapshot)
+        file.facts.get(fact, {})
+        for file in case.inputs
+        if (file.server, file.snapshot) == (link.consumer, shown.snapshot)
     )
     return sorted({name for names in files for name in names.get(link.suffix or "", ())})
 
