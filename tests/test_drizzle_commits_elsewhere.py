@@ -107,3 +107,11 @@ def test_what_waits_for_an_applier_that_stands_still_is_not_on_its_way(tmp_path:
     )
     (stopped,) = (one for one in found["findings"] if one["code"] == "APPLIER_STOPPED")
     assert stopped["summary"].endswith("stands still behind commit 3: Table '…' does not exist")
+
+
+def test_two_queues_with_different_transactions_under_one_commit_prove_neither(tmp_path: Path) -> None:
+    """t and u have 3, 5 and 6 alike, and another 104 under commit 4: nothing tells which of these the master committed."""
+    other = [*commits(3), (4, transaction(104, insert((b"4", b"another")))), *commits(5, 6)]
+    files = beside(commits(3, 4, 5, 6)) | {"u.state.json": state(2), "u.queue.jsonl": queue(other)}
+    (gap,) = (finding for finding in gaps(diagnose(loaded(tmp_path, files))) if finding["server"] == "s")
+    assert gap["severity"] == "warning" and "has it whole" not in gap["summary"] and not gap["items"]

@@ -48,13 +48,16 @@ def commits_elsewhere(case: Case, label: str, applied: Sequence[Applied], one: A
     if len({*there, *range(one.commit + 1, upto + 1)}) == len(there):
         return {}
     found: dict[int, Elsewhere] = {}
+    contents: dict[int, set[tuple[Key, str]]] = {}
     for witness in _witnesses(case, label, applied, one, upto):
         if not _agrees(witness, one):
             continue
         for key, row in witness.rows.items():
             if one.commit < row["commit"] < upto and row["commit"] not in there and key[1] not in one.in_part:
                 found.setdefault(row["commit"], Elsewhere(key, row, witness.place))
-    return found
+                contents.setdefault(row["commit"], set()).add((key, row["content"]))
+    # Two files with different transactions under one commit: nothing tells which of them the master committed.
+    return {commit: elsewhere for commit, elsewhere in found.items() if len(contents[commit]) == 1}
 
 
 def rows_of(found: Mapping[int, Elsewhere]) -> dict[Key, Row]:
