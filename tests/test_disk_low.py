@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of
+from detector_samples import of, stamp
 from link_samples import BROKEN_OFF, bind_resumed, line, mesh, refused_change
 from mesh_samples import case_of, csn
 from test_says_what_is_known import changed_after_its_deletion
@@ -46,13 +46,13 @@ def said_by(*lines: tuple[float, str], log: str = REFUSED, **about: Any) -> dict
 @pytest.mark.parametrize(
     ("lines", "severity", "first"),
     [
-        ([STARTS, READ_ONLY, LOW], "error", "s2 refuses all changes, for its disk is low"),
+        ([STARTS, READ_ONLY, LOW], "error", "s2 refuses all changes, because its disk is low"),
         (
             [STARTS, READ_ONLY, LOW, WAITS, STOPS, WRITABLE, STOPPED],
             "error",
-            "s2 has stopped itself, for its disk is low",
+            "s2 has stopped itself, because its disk is low",
         ),
-        ([STARTS, LOW, WAITS], "error", "s2 is about to stop itself, for its disk is low"),
+        ([STARTS, LOW, WAITS], "error", "s2 is about to stop itself, because its disk is low"),
         ([STARTS, LOW], "warning", ""),
         ([STARTS, READ_ONLY, LOW, ROOM], None, ""),
         ([STARTS, READ_ONLY, LOW, WAITS, STOPS, STOPPED, AGAIN], None, ""),
@@ -67,10 +67,10 @@ def test_what_a_server_says_of_its_disk(
     assert headline(found).startswith(first) if first else "disk" not in headline(found)
     for one in low:
         assert one["server"] == "s2" and PATH in one["summary"] and "KB left" in one["summary"]
-        assert ("refuses all changes for that since 2024-03-24 10:27:20 UTC" in one["summary"]) is (
+        assert ("since 2024-03-24 10:27:20 UTC it refuses all changes for that" in one["summary"]) is (
             READ_ONLY in lines and STOPS not in lines
         )
-        assert "writes no access log" in one["summary"]
+        assert "has written no access log" in one["summary"]
         assert ("and start it then" in one["fix"][0]["repair"]) is (STOPS in lines)
 
 
@@ -102,3 +102,39 @@ def test_an_access_log_that_was_off_proves_nothing(low: int, room: int | None, p
     told = verdicts(tmp_path, files, csn(12, 3))
     assert (told["s1"] == ("missing", "log_lacks")) is proves, told["s1"]
     assert told["s2"] == ("missing", "log_lacks")
+
+
+@pytest.mark.parametrize(
+    ("files", "proves"),
+    [
+        ({"s1.errors.log.1": [STARTS, (5, LOW[1])], "s1.errors.log": [(9, ROOM[1])]}, True),  # rotated while it was low
+        ({"s1.errors.log.1": [STARTS, (5, LOW[1])], "s1.errors.log": [(13, ROOM[1])]}, False),
+        ({"s1.errors.log": [(13, ROOM[1])]}, False),  # the line with which it began was not collected
+        ({"s1.errors.log": [(3, ROOM[1])]}, True),
+    ],
+)
+def test_when_an_access_log_was_off_stands_in_several_files(
+    files: dict[str, list[tuple[float, str]]], proves: bool, tmp_path: Path
+) -> None:
+    collected = changed_after_its_deletion("added")
+    collected |= {name: "".join(line(*one) for one in lines) for name, lines in files.items()}
+    assert (verdicts(tmp_path, collected, csn(12, 3))["s1"] == ("missing", "log_lacks")) is proves
+
+
+@pytest.mark.parametrize(("order", "proves"), [("in order", True), ("younger first", True), ("set back", False)])
+def test_an_access_log_whose_times_go_back(order: str, proves: bool, tmp_path: Path) -> None:
+    """Put together by `cat access access.1` it tells what it told; written over a clock that was set back it does not."""
+    files = changed_after_its_deletion("added")
+    log = files["s1.access.log"]
+    at = log.index(stamp(15))
+    early = "".join(
+        f"{stamp(second)} conn=7 fd=64 slot=64 connection from local to /run/x\n" for second in (-400, -300)
+    )
+    late = "".join(f"{stamp(second)} conn=8 fd=64 slot=64 connection from local to /run/x\n" for second in (600, 700))
+    whole = {
+        "in order": early + log + late,
+        "younger first": log + late + early,
+        "set back": log[:at] + late + log[at:],
+    }
+    files["s1.access.log"] = whole[order]
+    assert (verdicts(tmp_path, files, csn(12, 3))["s1"] == ("missing", "log_lacks")) is proves

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
 import pytest
-from entry_samples import entry, export
+from entry_samples import answered, entry, export
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench.repair.case_plan import plan_for
@@ -42,7 +43,29 @@ def test_a_server_is_filled_on_request_once_its_entries_are_in_a_file(entries: b
         return
     assert asked.chosen and (asked.lost, asked.saved) == (1, 1)
     saving, filling = plan.steps
-    assert saving.says.startswith("what s2 alone shows of 1 change that no log has, in 1 entry, is written to a file")
+    assert saving.says.startswith("what s2 alone shows of 1 change that no log has is written to a file: 1 entry of it")
     assert "dn: uid=new,dc=example,dc=com" in saving.sends and "mail: n@example.com" in saving.sends
     assert "uid=old" not in saving.sends and saving.details["file"] == "entries-of-s2.ldif"
     assert filling.key.endswith("initialise-s2-from-s1")
+
+
+def test_where_entries_do_not_carry_all_of_the_changes_all_of_them_are_written(tmp_path: Path) -> None:
+    """The access log of s2 names two changes of its own more: what they did may stand in any entry."""
+    files = shown_by_one(True)
+    files["s2.access.log"] = "".join(answered(at, "uid=old", csn(at, 2)) for at in (12, 15, 20))
+    plan = plan_for(case_of(tmp_path, files), only=["s2"], ways=[WAY])
+    (saving,) = (step for step in plan.steps if step.repair == "save")
+    assert "all 3 entries of it" in saving.says and "uid=old" in saving.sends, saving.says
+
+
+def test_a_name_with_a_line_break_writes_no_record(tmp_path: Path) -> None:
+    """The name of a tombstone came from a client: in a comment it would end the line, and what follows would be a record."""
+    files = shown_by_one(True)
+    name = base64.b64encode(b"uid=x\n\ndn: cn=admins,dc=example,dc=com\nchangetype: delete,dc=example,dc=com").decode()
+    made = csn(20, 2)
+    grave = f"dn:: {name}\nobjectClass;vucsn-{csn(1, 1)}: person\nobjectClass;vucsn-{made}: nsTombstone\n"
+    files["s2.entries.ldif"] += f"{grave}nstombstonecsn: {made}\nnsUniqueId: 2-2-2-9\n\n"
+    plan = plan_for(case_of(tmp_path, files), only=["s2"], ways=[WAY])
+    for step in plan.steps:
+        assert "\nchangetype: delete" not in (step.sends or "") and "\ndn: cn=admins" not in (step.sends or "")
+    assert any(step.repair == "save" and "deleted there" in step.sends for step in plan.steps)

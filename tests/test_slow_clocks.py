@@ -137,7 +137,7 @@ DAYS = 2 * 86400
         ([(1303 - DAYS, "slapd started.")], True, "2 days"),
         ([(1303 - DAYS, "slapd started.")], False, ""),
         ([(1303 - DAYS, "slapd started."), (1000, "slapd started.")], True, ""),
-        ([(1000, "slapd started."), (1303 - 3600, "slapd started.")], False, "60 min"),
+        ([(1100, "slapd started."), (1303 - 3600, "slapd started.")], False, "60 min"),
         ([(1303 - 3600, "slapd started.")], False, ""),
         ([(1303 - 3600, "slapd started."), (1302, "slapd started.")], False, ""),
     ],

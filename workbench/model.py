@@ -469,6 +469,11 @@ NO_END = datetime(9998, 1, 1, tzinfo=UTC)
 """The end of a span of time that had not ended when a log was read."""
 
 
+ACCESS_LOG_SWITCHES = "access_log_switches"
+"""Fact of a log: when its server ended its log of operations (`OFF`), and had room for it again or started (`ROOM`, `START`)."""
+OFF, ROOM, START = "off", "room", "start"
+
+
 def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:
     """One entry of a finding's `fix`."""
     return {"repair": repair, "why": why, "caution": caution}

@@ -8,7 +8,7 @@ the positions are ahead of the clock, and the log names none before 10:03      n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from workbench.engine.positions import NONE, Positions, of_keys, place, union
 from workbench.engine.selective_read import changes_of, named_in
-from workbench.intake.inputs import SET_BACK, SILENT, Input, spans_of
-from workbench.model import NO_END
+from workbench.intake.inputs import SILENT, Input, set_back_in, spans_of
+from workbench.model import ACCESS_LOG_SWITCHES, NO_END, OFF, ROOM
 from workbench.rules.verdicts import TOTAL, Reset
 from workbench.systems import System, format_with
 from workbench.tables import Numbers
@@ -30,6 +30,28 @@ HAD = ("applied", "received")
 """Outcomes of a change that a server has."""
 _IN_TIME = timedelta(seconds=60)
 """A position may be so far ahead of the clock that logs it, and still tell when its change was made."""
+
+
+def switched_off(events: Iterable[str]) -> list[tuple[datetime, datetime]]:
+    """The spans in which a server wrote no log of operations, out of what its logs tell, whichever file or snapshot they are of.
+
+    >>> [(begin.hour, end.hour) for begin, end in switched_off(["2026-01-01T05:00Z/off", "2026-01-01T09:00Z/room"])]
+    [(5, 9)]
+    """
+    found, since = [], None
+    begun = False
+    for event in sorted(events):
+        text, _, what = event.partition("/")
+        at = datetime.fromisoformat(text).astimezone(UTC)
+        if what == OFF:
+            since = since or at
+        elif since:
+            found.append((since, at))
+            since = None
+        elif what == ROOM and not begun:  # that it was off stands in a file that was not collected
+            found.append((datetime.min.replace(tzinfo=UTC), at))
+        begun = True
+    return [*found, (since, NO_END)] if since else found
 
 
 @dataclass(frozen=True)
@@ -154,7 +176,9 @@ class OperationLogs:
     def _silences(self, log: Input) -> list[tuple[datetime, datetime]]:
         """The spans of which a log of operations may not tell, by all that its server wrote."""
         logs = [other for other in self.evidence.inputs if other.server == log.server]
-        return [span for each in logs for fact in (SILENT, SET_BACK) for span in spans_of(each, fact)]
+        spans = [span for each in logs for span in spans_of(each, SILENT)]
+        spans += [span for each in logs if (span := set_back_in(each))]
+        return spans + switched_off({event for each in logs for event in each.facts.get(ACCESS_LOG_SWITCHES, ())})
 
     def _unclear_in(self, log: Input) -> Positions:
         """What lines of a log name that may be of another suffix: nobody knows whether it is lacking."""

@@ -177,10 +177,11 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = (), withi
                 one, follows_from=cause.code, fix=(step(f"do what {cause.code} says first", before), *one.fix[1:])
             )
         elif cause := next((root for _, root in roots if _for_want_of_room(root, one, ends)), None):
-            after = cause.code if one.code == "LINK_FAILING" else one.follows_from
-            one = replace(
-                one, follows_from=after, fix=(step(f"do what {cause.code} says of {cause.server}", cause.root),)
+            first = step(
+                f"do what {cause.code} says of {cause.server}{'' if _refused_all(one) else ' first'}", cause.root
             )
+            after = cause.code if one.code == "LINK_FAILING" and _refused_all(one) else one.follows_from
+            one = replace(one, follows_from=after, fix=(first,) if _refused_all(one) else (first, *one.fix))
         elif any(root.code == "CHANGELOG_CLOSED" and _of_supplier(root, one) for _, root in roots):
             first = step("do what CHANGELOG_CLOSED says first", "a session passes over what no log holds, for good")
             one = replace(one, fix=(first, *one.fix))
@@ -257,9 +258,14 @@ def _for_want_of_room(root: Finding, one: Finding, ends: Mapping[Any, str | None
     if root.code != DISK_LOW or one.severity != "error":
         return False
     if one.code == "APPLY_RETRY_LOOP":
-        return root.server == one.server
+        return root.server == one.server and _refused_all(one)
     link = one.code == "LINK_FAILING" and one.reason in (CONSUMER_READ_ONLY, REFUSED, UNREACHABLE)
     return link and root.server == ends.get((one.server, one.suffix, one.link))
+
+
+def _refused_all(one: Finding) -> bool:
+    """True for changes that a server refuses as one that takes none."""
+    return one.reason == CONSUMER_READ_ONLY or "with 53 (" in one.summary
 
 
 def _of_supplier(root: Finding, one: Finding) -> bool:

@@ -412,10 +412,11 @@ class Unlogged:
 def deletions(contents: Contents, changes: Collection[str]) -> dict[str, dict[str, str]]:
     """The changes among these that deleted an entry which other servers still have: what was done, and the name of the entry."""
     found: dict[str, dict[str, str]] = {}
+    changes = frozenset(changes)
     for there in contents.held.values() if changes else ():
         kept = next((held.target for held in there.values() if held.status == LIVE), None)
-        for held in there.values():
-            change = contents.evidence.system.change_of(held.deleted or "")
+        for held in there.values() if kept else ():
+            change = contents.evidence.system.change_of(held.deleted) if held.deleted else ""
             if kept and change in changes:
                 found[change] = {"operation": "delete", "target": kept}
     return found

@@ -21,7 +21,7 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -340,9 +340,28 @@ SILENT, FILLING, SET_BACK = "silent", "filling", "set_back"
 entries of a total initialisation came; that came twice, for the clock was set back."""
 
 
+_REORDERED = timedelta(minutes=10)
+"""Parts of a log that were put together in another order end so close to where the first one begins."""
+
+
 def spans_of(one: Input, fact: str) -> list[tuple[datetime, datetime]]:
     """The spans of time of such a fact."""
-    said = one.facts.get(fact, ())
-    spans = [(said["min"], said["max"])] if isinstance(said, dict) else [span.split("/") for span in said]
-    told = datetime.fromisoformat
-    return [(told(begin).astimezone(UTC), told(end).astimezone(UTC)) for begin, end in spans]
+    spans = [span.split("/") for span in one.facts.get(fact, ())]
+    return [(_moment(begin), _moment(end)) for begin, end in spans]
+
+
+def set_back_in(one: Input) -> tuple[datetime, datetime] | None:
+    """What a log covers twice because the clock of its server was set back: from the lowest time that came again.
+
+    None: its times go on; or its parts were put together in another order, as by `cat access access.20260101`.
+    """
+    if not (span := one.facts.get(SET_BACK)):
+        return None
+    first, latest = (_moment(one.facts[f"{SET_BACK}_{name}"]["max"]) for name in ("first", "again"))
+    if timedelta(0) <= first - latest < _REORDERED:
+        return None
+    return _moment(span["min"]), _moment(span["max"])
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from workbench.repair.plan_types import SENT
+from workbench.safety import printable
 
 Record = Mapping[str, Any]
 """`dn`; `change`: add, modify or delete; `mods`: lists of operation, attribute and values; of an add its `values`."""
@@ -21,6 +22,15 @@ CREDENTIALS = "nsDS5ReplicaCredentials"
 
 _SAFE = re.compile(rb"(?![ :<])[\x01-\x09\x0b\x0c\x0e-\x7f]*(?<! )")
 _IN_DN = re.compile(r'[,+"\\<>;=]')
+
+
+def comment(text: str) -> str:
+    """A line of LDIF that nothing reads, also where the text came from a client and holds line breaks.
+
+    >>> comment("uid=x\\ndn: cn=admins")
+    '# uid=x dn: cn=admins\\n'
+    """
+    return f"# {' '.join(printable(text).splitlines())}\n"
 
 
 def line(name: str, value: bytes) -> bytes:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
+from workbench.systems.ds389.formats.errors_log import NO_ACCESS_LOG
 from workbench.systems.ds389.session_log.change_fixes import run
 from workbench.systems.ds389.session_log.lines import WITH_TEXT, Place, Row, line_shown, session_logs
 
@@ -16,11 +17,10 @@ if TYPE_CHECKING:
 
 _LOW, _STOPPING, _ROOM = "disk_low", "disk_stopping", "disk_room"
 _READ_ONLY, _WRITABLE = "disk_read_only", "disk_writable"
-_START, _STOPPED = "starting", "stopped"
+_START = "starting"
 _OF_DISK = (_LOW, _STOPPING, _READ_ONLY, _WRITABLE, _ROOM)
 _SIGNAL = "Signaling slapd for shutdown"
 """What a line has with which the server ends itself."""
-_SILENT = "disabling access and audit logging"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class _Disk:
             threshold=int(threshold) if threshold else self.threshold,
             since=self.since or place.at,
             read_only=(self.read_only or place.at) if code == _READ_ONLY else self.read_only,
-            silent=self.silent or _SILENT in (row["text"] or ""),
+            silent=self.silent or NO_ACCESS_LOG in (row["text"] or ""),
             waiting=(self.waiting or place.at) if code == _STOPPING else self.waiting,
             ended=place.at if _SIGNAL in (row["text"] or "") else self.ended,
             rows=(*self.rows, (row, place)),
@@ -68,8 +68,9 @@ def disk_low(context: DetectorContext) -> Iterator[Finding]:
         for given in case.inputs
         if any(code in given.facts.get("codes", {}) for code in (_LOW, _READ_ONLY))
     }
-    for log in session_logs(case.until(shown.snapshot)) if low else ():
-        if log.server in low and (disk := _state(log.lines((_START, *_OF_DISK), WITH_TEXT))):
+    read = {given.server for given in case.inputs if given.snapshot == shown.snapshot and given.facts.get("codes")}
+    for log in session_logs(case.until(shown.snapshot)) if low & read else ():
+        if log.server in low & read and (disk := _state(log.lines((_START, *_OF_DISK), WITH_TEXT))):
             yield _finding(log.server, disk)
 
 
@@ -93,23 +94,24 @@ def _finding(server: str, disk: _Disk) -> Finding:
     if disk.ended:
         does, root = (
             f"it stopped itself for that at {_time(disk.ended)}",
-            f"{server} has stopped itself, for its disk is low",
+            f"{server} has stopped itself, because its disk is low",
         )
     elif disk.read_only:
-        does = f"it refuses all changes for that since {_time(disk.read_only)}, those of clients and of suppliers"
-        root = f"{server} refuses all changes, for its disk is low"
+        does = f"since {_time(disk.read_only)} it refuses all changes for that, those of clients and of suppliers"
+        root = f"{server} refuses all changes, because its disk is low"
     elif disk.waiting:
-        does, root = "", f"{server} is about to stop itself, for its disk is low"
+        does, root = "", f"{server} is about to stop itself, because its disk is low"
     else:
         does, root = "", ""
     if disk.waiting and not disk.ended:
         says = f"since {_time(disk.waiting)} it waits for room, and stops itself if none comes"
         does = f"{does}; {says}" if does else says
-    does = "; ".join(filter(None, [does, "it writes no access log since it is low" if disk.silent else ""]))
+    does = "; ".join(filter(None, [does, "it has written no access log since then" if disk.silent else ""]))
     return Finding(
         "DISK_LOW",
         "error" if root else "warning",
-        f"the disk of {server} is low since {_time(disk.since)} by its own log{where}{left}{least}{'; ' if does else ''}{does}",
+        f"the disk of {server} has been low since {_time(disk.since)}, by its own log{where}{left}{least}"
+        f"{'; ' if does else ''}{does}",
         server=server,
         root=root,
         since=disk.since.isoformat() if disk.since else None,

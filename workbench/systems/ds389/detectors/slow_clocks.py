@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.intake.inputs import SET_BACK, spans_of
+from workbench.intake.inputs import set_back_in
 from workbench.model import Finding, first_few, listed, step, time_passed
 from workbench.rules.assumptions import CLOCKS_AGREE
 from workbench.rules.link_failures import CLOCK_REFUSED
@@ -179,21 +179,25 @@ def set_back(context: DetectorContext) -> Iterator[Finding]:
     for reading in context.topology.readings:
         server, shown = reading.server, context.topology.snapshot
         logs = [one for one in context.inputs if (one.server, one.snapshot) == (server, shown)]
-        spans = [span for one in logs for span in spans_of(one, SET_BACK)]
+        spans = [span for given in logs if (span := set_back_in(given))]
         ends = last_line_at(context.case, shown, server)
         if not spans or ends is None or reading.down or server in told:
             continue
         behind, jump = reading.began - ends, max(high - low for low, high in spans)
-        if behind < timedelta(seconds=_WARN) or abs(behind - jump) > max(jump / 10, timedelta(seconds=_WARN)):
+        if behind < timedelta(seconds=_WARN) or abs(behind - jump) > timedelta(seconds=_WARN):
             continue
+        whole = [given.facts.get("time", {}).get("max") for given in logs if not set_back_in(given)]
+        latest = max((datetime.fromisoformat(end).astimezone(UTC) for end in whole if end), default=ends)
+        if latest >= reading.began - timedelta(seconds=_AGREE):
+            continue  # a log that begins behind that tells that the clock is right
         since = max(high for _, high in spans)
         grave = behind >= FURTHEST
         yield Finding(
             "CLOCK_BEHIND",
             "error" if grave else "warning",
             f"the clock of {server} was set back: its logs reach {since:%Y-%m-%d %H:%M:%S} UTC, go on {time_passed(jump)} "
-            f"earlier, and end at {ends:%Y-%m-%d %H:%M:%S}; it was read at {reading.began:%Y-%m-%d %H:%M:%S}, and what it has "
-            "logged since is dated so much too early",
+            f"earlier, and end at {ends:%Y-%m-%d %H:%M:%S}; it was read at {reading.began:%Y-%m-%d %H:%M:%S}. The times of its "
+            "logs since then are too early by as much",
             server=server,
             evidence=(
                 {

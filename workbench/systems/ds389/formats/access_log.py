@@ -114,7 +114,7 @@ class AccessLogReader:
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}
         if not mixed and (back := self._backwards(times)):
-            facts = {**facts, "set_back": back}
+            facts = {**facts, **back}
         if unlinked := self._deletions.read([*batch.unlinked, *deletions(lines)], batch, piece.ended):
             facts = {**facts, "unlinked": unlinked}
         if filling := self._filled(batch.filling, piece.ended):

@@ -16,18 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.model import LINES, REMOVED, Format, Parsed, Piece
+from workbench.model import ACCESS_LOG_SWITCHES, LINES, OFF, REMOVED, ROOM, START, Format, Parsed, Piece
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Meaning
 from workbench.systems.ds389.formats.log_kinds import address_in, is_pretty, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room
 from workbench.systems.ds389.formats.log_times import (
     NO_TIME,
-    OPEN_ENDED,
     Backwards,
     first_time,
+    iso_time,
     json_time,
-    span_of,
     stamps,
     time_facts,
 )
@@ -101,15 +100,15 @@ _RESULT_CODES = {
     "Already exists": 68,
     "Cannot modify object class": 69,
 }
-_NO_ACCESS_LOG = "disabling access and audit logging"
+NO_ACCESS_LOG = "disabling access and audit logging"
+"""What the server says as it ends its access log, for its disk is low."""
 _OUTCOMES = {"already_seen": "dropped", "cancelled": "cancelled", "skipped_by_supplier": "skipped"}
 
 
 class ErrorsLogReader:
-    """Reads errors logs. Remembers a JSON object over several pieces, and since when the server writes no access log."""
+    """Reads errors logs. Remembers from piece to piece a JSON object over several lines, and the latest time so far."""
 
     def __init__(self) -> None:
-        self._unlogged: int | None = None
         self._backwards = Backwards()
         self._objects = Objects()
         self._room = Room()
@@ -125,10 +124,10 @@ class ErrorsLogReader:
         if lines.usable.any():
             times = np.concatenate((times, _read_text(lines, rows)))
         facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
-        if silent := self._silent(rows.messages, piece.ended):
-            facts["silent"] = silent
+        if switches := _access_log_switches(rows.messages):
+            facts[ACCESS_LOG_SWITCHES] = switches
         if not mixed and (back := self._backwards(times)):
-            facts["set_back"] = back
+            facts |= back
         if b"dbmdb_" in piece.data or (piece.offset == 0 and _LMDB_VERSION.search(piece.data[:_TITLES])):
             facts["storage"] = {"lmdb": 1}
         if piece.offset == 0 and (address := address_in(piece.data[:_TITLES])):
@@ -136,19 +135,6 @@ class ErrorsLogReader:
         if piece.offset == 0 and (zone := _TIME_ZONE.search(piece.data[: _TITLES * 4])):
             facts["zones"] = {zone[1].decode(): 1}
         return Parsed(len(lines), lines.rejects, rows.tables(), {**facts, **time_facts(times)})
-
-    def _silent(self, messages: Iterable[Mapping[str, Any]], ended: bool) -> list[str]:
-        """The spans in which the server wrote no access log, for its disk was low: until there was room, or it started again."""
-        found: list[str] = []
-        for row in messages:
-            if row["code"] == "disk_low" and _NO_ACCESS_LOG in row["text"]:
-                self._unlogged = self._unlogged or row["at"]
-            elif row["code"] in ("disk_room", "starting") and self._unlogged and row["at"]:
-                found.append(span_of(np.array([self._unlogged, row["at"]])))
-                self._unlogged = None
-        if ended and self._unlogged:
-            found.append(span_of(np.array([self._unlogged, OPEN_ENDED])))
-        return found
 
     def _read_json(self, lines: Lines, ended: bool, rows: _Rows) -> Column:
         times = []
@@ -162,6 +148,16 @@ class ErrorsLogReader:
             elif "header" not in value:
                 lines.refuse_at(offset, "JSON object that is no line of an errors log")
         return np.array(times, np.int64)
+
+
+def _access_log_switches(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    """When the server ended its access log, for its disk was low, and when it wrote one again: there was room, or it started."""
+    found = []
+    for row in messages:
+        off = row["code"] == "disk_low" and NO_ACCESS_LOG in row["text"]
+        if row["at"] and (off or row["code"] in ("disk_room", "starting")):
+            found.append(f"{iso_time(row['at'])}/{OFF if off else ROOM if row['code'] == 'disk_room' else START}")
+    return found
 
 
 def _read_text(lines: Lines, rows: _Rows) -> Column:

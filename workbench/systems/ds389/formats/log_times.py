@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench.model import NO_END
 from workbench.systems.ds389.formats.log_lines import BYTE, ZEROS, Column, Lines, no_digit
 
 NO_TIME = np.iinfo(np.int64).min
@@ -174,23 +173,31 @@ class Backwards:
     """Finds where the times of a log go back, as its pieces are read in their order."""
 
     def __init__(self) -> None:
-        self._highest: int | None = None
+        self._first: int | None = None
+        self._highest = 0
 
-    def __call__(self, times: Column) -> dict[str, str]:
-        """From the lowest time that comes again to the highest before: in between nobody knows what time it was."""
+    def __call__(self, times: Column) -> dict[str, dict[str, str]]:
+        """`set_back`: from the lowest time that comes again to the highest before. `again`, `first`: what else tells of that.
+
+        Where the parts of a log were put together in another order, the later ones reach to where the first one begins.
+        """
         known = times[times != NO_TIME]
         if not len(known):
             return {}
-        before = np.maximum.accumulate(np.concatenate([known[:1] if self._highest is None else [self._highest], known]))
+        if self._first is None:
+            self._first = self._highest = int(known[0])
+        before = np.maximum.accumulate(np.concatenate([[self._highest], known]))
         again = known < before[:-1] - SET_BACK_BY
         self._highest = int(before[-1])
         if not again.any():
             return {}
-        return {"min": iso_time(int(known[again].min())), "max": iso_time(int(before[:-1][again].max()))}
-
-
-OPEN_ENDED = int(NO_END.timestamp() * 1_000_000)
-"""The end of a span that had not ended when the log was read."""
+        lowest, latest, first = (iso_time(int(at)) for at in (known[again].min(), known[again].max(), self._first))
+        highest = iso_time(int(before[:-1][again].max()))
+        return {
+            "set_back": {"min": lowest, "max": highest},
+            "set_back_again": {"min": lowest, "max": latest},
+            "set_back_first": {"min": first, "max": first},
+        }
 
 
 def span_of(times: Column) -> str:

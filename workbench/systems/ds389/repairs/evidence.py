@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import REMOVED
-from workbench.systems.ds389.native import line
+from workbench.systems.ds389.native import comment, line
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER
 from workbench.systems.ds389.rules.proving import MODIFICATION, modified
 from workbench.systems.ds389.secrets import SECRETS
@@ -256,7 +256,7 @@ def stranded_ldif(view: View, server: str, positions: Iterable[str]) -> tuple[st
 
 def _record(row: Mapping[str, Any]) -> str:
     """A logged change as a change record. What the server writes itself is left out: it would be refused."""
-    head = f"# {row['position']}, nsUniqueId {row['entry']}\n"
+    head = comment(f"{row['position']}, nsUniqueId {row['entry']}")
     head += line("dn", row["target"].encode()).decode() + f"changetype: {row['operation']}\n"
     body = (row["body"] or "").replace("\n ", "")
     if row["operation"] == "add":

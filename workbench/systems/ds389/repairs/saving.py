@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosis.left_in_logs import left_in_log
 from workbench.model import counted, listed
 from workbench.repair.plan_types import Step, View
 from workbench.safety import as_file_name
-from workbench.systems.ds389.native import add, ldif
+from workbench.systems.ds389.native import add, comment, ldif
 from workbench.systems.ds389.repairs.evidence import Present, present_on, stranded_ldif
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER
 
@@ -59,7 +60,7 @@ def saving(view: View, server: str, only: Sequence[int], awaited: bool) -> list[
             on=server,
             suffix=view.suffix,
             says=f"{counted(count)} that {'of the servers with a changelog ' if also else ''}only {where} {are} written to a "
-            f"file, for whoever decides about them.{lacks}",
+            f"file; a person decides about {'it' if count == 1 else 'them'}.{lacks}",
             stands_on="no file of that name is there",
             expects=f"the file is there: {first}once all servers are alike, send what of it is still right to a supplier "
             "(ldapmodify -f)",
@@ -74,17 +75,22 @@ def saving(view: View, server: str, only: Sequence[int], awaited: bool) -> list[
 
 
 def _saving_shown(view: View, server: str, lots: Sequence[int]) -> list[Step]:
-    """Write the entries to a file in which the data of a server show changes that no log has, as they stand there."""
+    """Write the entries to a file in which the data of a server show changes that no log has, as they stand there.
+
+    A change that no entry carries any more may have left its effect all the same: then all entries of the server are written.
+    """
     if not lots:
         return []
-    chosen = [view.model.lots[number] for number in lots]
-    spans = [(lot.origin, lot.first, lot.last) for lot in chosen]
-    marked = _marked(view, server, spans)
-    there = present_on(view, server, marked) if marked else None
+    marked, shown = _marked(view, server, lots)
+    changes = sum(view.model.lots[number].changes for number in lots)
+    whole = shown < changes
+    entries = _all_entries(view, server) if whole else marked
+    there = present_on(view, server, entries) if entries else None
     if not there:
         return []
-    gone = [f"# deleted there: {marked[entry]}\n" for entry in sorted(marked.keys() - there.keys())]
-    changes = sum(lot.changes for lot in chosen)
+    gone = [comment(f"deleted there: {name}") for entry, name in sorted(marked.items()) if entry not in there]
+    where = f"all {counted(len(there), 'entry', 'entries')}" if whole else counted(len(there), "entry", "entries")
+    carried = f"; {shown:,} of them are marked in these" if whole else ""
     return [
         Step(
             key=f"{SAVED_ENTRIES}-{server}",
@@ -92,8 +98,8 @@ def _saving_shown(view: View, server: str, lots: Sequence[int]) -> list[Step]:
             server=server,
             on=server,
             suffix=view.suffix,
-            says=f"what {server} alone shows of {counted(changes)} that no log has, in {counted(len(there), 'entry', 'entries')}"
-            f", is written to a file, as it stood when {server} was read, for whoever decides about it",
+            says=f"what {server} alone shows of {counted(changes)} that no log has is written to a file: {where} of it, as read "
+            f"when {server} was collected{carried}; a person decides about it",
             stands_on="no file of that name is there",
             expects="the file is there: once all servers are alike, write what of it is still right on a supplier",
             risk="none: nothing is written to a server. Values of the entries that other changes made are in the file, too, and "
@@ -106,39 +112,60 @@ def _saving_shown(view: View, server: str, lots: Sequence[int]) -> list[Step]:
     ]
 
 
-def _marked(view: View, server: str, spans: Sequence[tuple[str, str, str]]) -> dict[str, str]:
-    """The entries of a server that carry a change of these spans, with their names; empty if they are too many to be listed."""
-    system = view.context.topology.system
-    lowest, found = min(first for _, first, _ in spans), dict[str, str]()
-    where = (pc.field("position") >= lowest) & pc.field("entry").is_valid()
-    columns = ["entry", "target", "origin", "position"]
+def _marked(view: View, server: str, lots: Sequence[int]) -> tuple[dict[str, str], int]:
+    """The entries of a server that carry changes of these lots, with their names, and how many of the changes are carried.
+
+    Nothing if the entries are too many to be listed.
+    """
+    system, chosen = view.context.topology.system, [view.model.lots[number] for number in lots]
+    found: dict[str, str] = {}
+    changes: set[str] = set()
+    origins = pa.array(sorted({lot.origin for lot in chosen}), pa.string())
+    highest = max(lot.last for lot in chosen)
+    where = (pc.field("position") >= min(lot.first for lot in chosen)) & pc.field("entry").is_valid()
+    where &= pc.field("origin").isin(origins)
+    where &= pc.utf8_slice_codeunits(pc.field("position"), 0, len(highest)) <= highest
     asked = {"snapshot": view.context.topology.snapshot, "server": server, "suffix": view.suffix}
-    for batch in view.context.rows("entry_states", columns, where, **asked):
+    for batch in view.context.rows("entry_states", ["entry", "target", "origin", "position"], where, **asked):
         for row in batch.to_pylist():
             change = system.change_of(row["position"])
-            if any(row["origin"] == of and first <= change <= last for of, first, last in spans):
+            if any(row["origin"] == lot.origin and lot.first <= change <= lot.last for lot in chosen):
                 found[row["entry"]] = row["target"]
+                changes.add(change)
         if len(found) > MOST_SAVED:
-            return {}
+            return {}, 0
+    return found, len(changes)
+
+
+def _all_entries(view: View, server: str) -> set[str]:
+    """All entries of a server; none if they are too many to be listed."""
+    asked = {"snapshot": view.context.topology.snapshot, "server": server, "suffix": view.suffix}
+    found: set[str] = set()
+    for batch in view.context.rows("entry_states", ["entry"], pc.field("state") == "present", **asked):
+        found |= {*pc.unique(batch["entry"].drop_null()).to_pylist()}
+        if len(found) > MOST_SAVED:
+            return set()
     return found
 
 
 def _as_it_stands(entry: Present) -> str:
     """An entry as LDIF, without what the server writes itself."""
-    values = {
-        name: values
-        for name, values in entry.values.items()
-        if name.lower() not in BY_SERVER and name not in entry.hidden
-    }
-    hidden = "".join(f"# not in it: {name}\n" for name in sorted(entry.hidden) if name.lower() not in BY_SERVER)
-    return f"# nsUniqueId {entry.entry}\n{hidden}{ldif([add(entry.dn, values)])}"
+    shown = {name for name in entry.values if name.lower() not in BY_SERVER and name not in entry.hidden}
+    hidden = "".join(comment(f"not in it: {name}") for name in sorted(entry.hidden) if name.lower() not in BY_SERVER)
+    record = add(entry.dn, {name: entry.values[name] for name in entry.values if name in shown})
+    return f"{comment(f'nsUniqueId {entry.entry}')}{hidden}{ldif([record])}"
 
 
 def _unlogged(view: View, server: str, only: Sequence[int]) -> list[int]:
     """The lots of which the log of a server has no change."""
     logged, lots = _logged(view, server, only), view.model.lots
     return [
-        number for number in only if not any(lots[number].first <= position <= lots[number].last for position in logged)
+        number
+        for number in only
+        if not any(
+            lots[number].first <= position <= lots[number].last and _same(view, lots[number].origin, position)
+            for position in logged
+        )
     ]
 
 

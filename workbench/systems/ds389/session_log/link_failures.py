@@ -194,7 +194,8 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
 
 def _without_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> dict[str, list[tuple[Link, Row]]]:
     """Supplier -> its agreements of which no status was collected, as from a dse.ldif, where its log tells of failed logins."""
-    telling = {one.server for one in case.inputs if one.facts.get("codes", {}).get("bind")}
+    here = {one.server for one in case.inputs if one.snapshot == shown.snapshot and one.facts.get("codes")}
+    telling = here & {one.server for one in case.inputs if one.facts.get("codes", {}).get("bind")}
     found: dict[str, list[tuple[Link, Row]]] = {}
     for link in shown.links if telling else ():
         row = statuses.get((link.supplier, link.suffix, link.name), {})
@@ -310,7 +311,9 @@ def _told(
         elif serves := serves or answers_another(case, shown, link, one.last or one.row.get("started_at")):
             says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
             cause = replace(cause, says=says, short="not tried again since")
-    allowed = cause.reason == PERMISSION and is_allowed(case, shown, link, one.row.get("login") or "")
+    allowed = cause.reason == PERMISSION and is_allowed(
+        case, shown, link, one.row.get("login") or "", tried or one.last
+    )
     if allowed and link.consumer:
         cause = allowed_since(cause, link.consumer)
     cause = _by_method(as_verified(cause, one.login_refused), one)

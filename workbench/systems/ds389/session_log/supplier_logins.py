@@ -11,6 +11,7 @@ from workbench.systems.ds389.session_log.change_fixes import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from workbench.case.case import Case
     from workbench.systems.ds389.rules.link_reasons import Cause
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from workbench.topology.topology import Link, Topology
 
 
-def is_allowed(case: Case, shown: Topology, link: Link, login: str) -> bool:
-    """True if the replica of the consumer names the login, as it was collected with the status of the link."""
+def is_allowed(case: Case, shown: Topology, link: Link, login: str, tried: datetime | None) -> bool:
+    """True if the replica of the consumer names the login, and was not read before the attempt that it refused."""
+    read = max((reading.ended for reading in shown.readings if reading.server == link.consumer), default=None)
+    if read and tried and read < tried:
+        return False
     return bool(login) and suffix_named(login) in {
         suffix_named(name) for name in _names(case, shown, link, "logins_allowed")
     }
