@@ -57,3 +57,22 @@ def test_a_table_of_the_registry_that_is_cut_is_told(tmp_path: Path) -> None:
     table.write_bytes(table.read_bytes()[:-20])
     found = diagnose(case_of(tmp_path, folder))
     assert "the file ends within its last line" in str([one["summary"] for one in found["findings"]])
+
+
+@pytest.mark.parametrize("cut", [3, 8, 20])
+def test_a_value_that_the_end_of_the_file_cuts_is_none(cut: int, tmp_path: Path) -> None:
+    folder = written(tmp_path / "in", [Made("S@s1"), Made("A@a1", source="S@s1"), Made("A@a2", source="S@s1")])
+    table = folder / "meta" / "comdb2_physreps.tsv"
+    table.write_bytes(table.read_bytes()[:-cut])
+    found = diagnose(case_of(tmp_path, folder))
+    assert [one["code"] for one in found["findings"]] == ["UNREADABLE_INPUT"]
+
+
+def test_no_node_is_moved_because_the_table_of_who_pulls_is_cut(tmp_path: Path) -> None:
+    nodes = [Made("S@s1"), Made("A@a1", source="S@s1"), Made("A@a2", at=(9, 500), source="A@a1")]
+    folder = written(tmp_path / "in", nodes)
+    table = folder / "meta" / "comdb2_physrep_connections.tsv"
+    table.write_bytes(table.read_bytes()[:-5])
+    made = plan(case_of(tmp_path, folder))
+    assert not made.steps
+    assert "A@a2 has none in what was: first collect it once more" in str([one.refused for one in made.courses])

@@ -413,7 +413,7 @@ def older_generation(context: DetectorContext) -> Iterator[Finding]:
     Along one log generations never fall: these two commits are of two histories.
     """
     tiers = tiers_of(context)
-    told = {one.server for one in ahead_of_source(context)}
+    told = {one.server for one in ahead_of_source(context)} | tiers.guessed
     for source in tiers.sources:
         for name in tiers.members[source]:
             mine, generation, at = _commit(tiers, name)
@@ -514,7 +514,8 @@ def history_changed(context: DetectorContext) -> Iterator[Finding]:
     tiers = tiers_of(context)
     before: Mapping[str, Row] = tiers.before.probes if tiers.before else {}
     for source in tiers.sources:
-        probes = {name: tiers.seen.probes[name] for name in tiers.members[source] if name in tiers.seen.probes}
+        members = [name for name in tiers.members[source] if name not in tiers.guessed]
+        probes = {name: tiers.seen.probes[name] for name in members if name in tiers.seen.probes}
         told = {name: row["commit_generation"] for name, row in probes.items() if row["commit_generation"] is not None}
         cut = sorted(
             name
@@ -525,7 +526,7 @@ def history_changed(context: DetectorContext) -> Iterator[Finding]:
         older = max(
             (
                 before[name]["commit_generation"]
-                for name in tiers.members[source]
+                for name in members
                 if name in before and before[name]["commit_generation"] is not None
             ),
             default=newest,
