@@ -128,7 +128,7 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                 evidence=evidence,
                 fix=(
                     *_look_again(tiers, name),
-                    *(_from_donor(tiers, name, source, donor) for donor in fit[:1]),
+                    *_from_fit_donor(tiers, name, source, fit),
                     rebuild(tiers, name),
                 ),
                 server=name,
@@ -244,6 +244,19 @@ def _may_be_offered(tiers: Tiers, name: str) -> bool:
     """Whether a registry that is asked for this very node would offer it."""
     row = tiers.seen.nodes.get(name)
     return row is not None and row["state"] not in tiers.told.rules.unfit
+
+
+def _from_fit_donor(tiers: Tiers, name: str, source: str, fit: list[str]) -> Iterator[dict[str, str | None]]:
+    """The first donor whose log is not known to be another one than that of the source; where there is none, what comes first."""
+    sound = [one for one in fit if one not in tiers.logs.spoilt]
+    if sound:
+        yield _from_donor(tiers, name, source, sound[0])
+    elif fit:
+        yield step(
+            f"let {name} pull from none of {some(fit)} before that is mended which is said of the log of {fit[0]}",
+            f"the log of {fit[0]} lacks records, or has other ones than that of {source}: who pulls from there gets these, or "
+            "goes no further",
+        )
 
 
 def _from_donor(tiers: Tiers, name: str, source: str, donor: str) -> dict[str, str | None]:
