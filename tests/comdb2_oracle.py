@@ -119,12 +119,21 @@ def _gaps(made: Tree, found: Found) -> Iterator[str]:
         reported = {
             one["server"] for one in found["findings"] if one["code"] == "LOG_GAP" and one["severity"] == "error"
         }
-        # Nothing is lacking where it pulls from a node that has the file.
+        # Nothing is lacking where it pulls from a node that has the file and goes further, by itself or with what it gets. Where
+        # nobody goes on to the head, what is sent ends before it, and the gap stays.
         senders = {other for one in found["pending"] if one["server"] == name for other in one["suppliers"]}
-        if idle := sorted(other for other in senders if not made.serves(other, name)):
+        if idle := sorted(other for other in senders if not _sends(made, other, name)):
             yield f"{', '.join(idle)} is said to send to {name}, and does not have its file"
-        if (bool(wanted) and not senders) != (name in reported):
+        if (wanted == "now" or (wanted == "source" and not senders)) != (name in reported):
             yield f"LOG_GAP of {name}: said {name in reported}, and its source {'has' if source else 'lacks'} its file"
+
+
+def _sends(made: Tree, supplier: str, name: str) -> bool:
+    """Whether a node has the file that another one needs and is further, or gets there: who hangs on a node that was cut back
+    may be further than that one until it has caught up.
+    """
+    place = made.nodes[name].made.at
+    return made.nodes[supplier].made.first <= place[0] and made.played()[supplier] > place
 
 
 def _states(made: Tree, found: Found) -> Iterator[str]:

@@ -68,6 +68,20 @@ def test_a_node_of_another_database_is_told_and_not_judged(file: int, tmp_path: 
 
 
 @pytest.mark.parametrize(
+    "node",
+    [
+        Made("B@b1", (40, 100), first=38, state=None),
+        Made("B@b1", (9, 1500), state=None, generation=3),
+        Made("B@b1", (9, 400), state=None, generation=5),
+    ],
+    ids=["files further", "older generation", "newer generation"],
+)
+def test_the_history_of_a_node_of_another_database_is_held_against_no_source(node: Made, tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, written(tmp_path / "in", [S, KIN, node])))
+    assert [one["code"] for one in found["findings"]] == ["TOPOLOGY_ORPHAN"]
+
+
+@pytest.mark.parametrize(
     "tunables", [{"physrep_i_am_metadb": "ON"}, {"physrep_source_dbname": "NULL"}], ids=["registry", "no source"]
 )
 def test_a_node_whose_settings_say_that_it_follows_none_takes_no_part(tunables: dict[str, str], tmp_path: Path) -> None:

@@ -159,6 +159,58 @@ def taken_later(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
     return [then for then in before if then.now and seen.now and then.now - seen.now >= _APART]
 
 
+@dataclass(frozen=True)
+class WentBack:
+    """A node of a source whose log is not what it was.
+
+    snapshot  in which it stood at `then`; `now`: where it stands
+    older     the generations of its newest commits then and now, if that fell; `newer`: if it rose
+    """
+
+    server: str
+    snapshot: str
+    then: Place
+    now: Place
+    older: tuple[int, int] | None = None
+    newer: tuple[int, int] | None = None
+
+
+def went_back(case: Case, seen: TieredSnapshot, roots: Sequence[str]) -> WentBack | None:
+    """Of the nodes of a source the first that tells anew where it stands, and stood further in an earlier snapshot than any of
+    them does now, or was of a newer generation than any of them is; None: there is none.
+    """
+    labels, later = list(case.snapshots), {then.label for then in taken_later(case, seen)}
+    places = [place for name in roots if (place := seen.last(name)) is not None]
+    newest = max((told for name in roots if (told := _generation(seen, name)) is not None), default=None)
+    found: list[WentBack] = []
+    for label in (one for one in labels[: labels.index(seen.label)] if one not in later):
+        then = tiered_snapshot(case, label)
+        for name in roots:
+            was, now = then.last(name), seen.last(name)
+            if was is None or now is None or name in seen.cut_since or not told_anew(seen, then, name):
+                continue
+            before, since = _generation(then, name), _generation(seen, name)
+            both = (before, since) if before is not None and since is not None else None
+            older = both if both and newest is not None and both[0] > newest else None
+            if older or was > max(places):
+                found.append(WentBack(name, label, was, now, older, both if both and both[0] < both[1] else None))
+    return max(found, key=lambda one: (one.older is not None, one.then), default=None)
+
+
+def _generation(seen: TieredSnapshot, name: str) -> int | None:
+    told: int | None = (seen.probes.get(name) or {}).get("commit_generation")
+    return told
+
+
+def told_anew(seen: TieredSnapshot, before: TieredSnapshot, name: str) -> bool:
+    """Whether a node told its place anew since an earlier snapshot: it was asked both times, or reported itself since."""
+    if seen.probed(name) and before.probed(name):
+        return True
+    row, old = seen.nodes.get(name), before.nodes.get(name)
+    last, first = (row["reported_at"], old["reported_at"]) if row and old else (None, None)
+    return last is not None and first is not None and bool(last > first)
+
+
 def deletion_speeds(
     before: TieredSnapshot | None, seen: TieredSnapshot, clusters: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:

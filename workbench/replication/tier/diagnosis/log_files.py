@@ -44,3 +44,27 @@ def misled(tiers: Tiers, name: str) -> str:
         if lacking := [hole for hole in tiers.seen.holes(one.name) if last and hole >= last[0]]:
             return f"the registry may send it to {one.name}, which has no log file {lacking[0]}"
     return ""
+
+
+def listing_it(tiers: Tiers, name: str) -> list[str]:
+    """Nodes of which a list of log files alone was collected, which shows the file that one needs next, and later ones."""
+    needed, source = tiers.last(name), tiers.source_of(name)
+    if needed is None or source is None or tiers.lacks_file(name) != "now":
+        return []
+    alone = [one for one in tiers.members[source] if tiers.last(one) is None and one in tiers.seen.files]
+    alone = [one for one in alone if max(tiers.seen.files[one]) > needed[0] and one not in tiers.guessed]
+    return [one for one in alone if tiers.seen.has_file(one, needed[0])]
+
+
+def above_with_its_file(tiers: Tiers, name: str) -> tuple[str, int] | None:
+    """A node that answers, stands at the head of the source, and from which a node pulls by its row, and the file that this one
+    needs, which that one has. It may wait for a source itself: nothing shows that it serves nobody.
+    """
+    place, last = tiers.place(name), tiers.last(name)
+    head = tiers.known_head(tiers.source_of(name) or "")
+    able = (
+        [one for one in place.parents if tiers.last(one) == head] if place and last and tiers.lacks_file(name) else []
+    )
+    able = [one for one in able if tiers.there(one) and last and tiers.has(one, last)]
+    sound = [one for one in able if one not in tiers.logs.spoilt | tiers.not_elected | tiers.earlier.servers]
+    return (sound[0], last[0]) if sound and last else None

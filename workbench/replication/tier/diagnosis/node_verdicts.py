@@ -164,7 +164,8 @@ class Tiers:
         where it parts from that, nobody else waits for.
         """
         members = self.members.items()
-        return frozenset(one for source, names in members for one in not_elected(self.seen, names, self.roots(source)))
+        found = (one for source, names in members for one in not_elected(self.seen, names, self.roots(source)))
+        return frozenset(found) - self.guessed
 
     def elected(self, source: str) -> list[str]:
         """The nodes of the source cluster that may be of the history that was elected."""

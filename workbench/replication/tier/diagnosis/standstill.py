@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from workbench.replication.tier.diagnosis.earlier_snapshots import told_anew
 from workbench.replication.tier.rules.conditions import FED, RETIRED
 from workbench.replication.tier.rules.tiers import Lsn
 from workbench.topology.tier_snapshot import messages_of, place_of
@@ -95,7 +96,7 @@ def _unmoved(tiers: Tiers, name: str, before: TieredSnapshot) -> Standstill | No
     wait = tiers.told.delays.get(name)
     if between <= LONG or (wait is not None and between <= timedelta(seconds=wait)):
         return None
-    if not _told_anew(tiers, name, before) or name in tiers.seen.cut_since:
+    if not told_anew(tiers.seen, before, name) or name in tiers.seen.cut_since:
         return None
     ahead = [one for one in place.parents if (before.last(one) or last) > last and (tiers.last(one) or last) > last]
     if not ahead:
@@ -107,15 +108,6 @@ def _unmoved(tiers: Tiers, name: str, before: TieredSnapshot) -> Standstill | No
     says += "" if sure else ", unless it waits on purpose (a delay stands in its configuration file alone)"
     evidence: Evidence = {"node": name, "snapshot": before.label, "seconds_between": between.total_seconds()}
     return Standstill(False, False, says, evidence, sure)
-
-
-def _told_anew(tiers: Tiers, name: str, before: TieredSnapshot) -> bool:
-    """Whether it told its place anew since: it was asked both times, or reported itself since."""
-    if tiers.seen.probed(name) and before.probed(name):
-        return True
-    row, old = tiers.seen.nodes.get(name), before.nodes.get(name)
-    last, first = (row["reported_at"], old["reported_at"]) if row and old else (None, None)
-    return last is not None and first is not None and bool(last > first)
 
 
 def _said(tiers: Tiers) -> dict[str, dict[str, Line]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.model import ITEMS_SHOWN, Finding, first_few, step
-from workbench.systems.comdb2.detectors.shown import place_text, tiers_of
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.replication.tier.diagnosis.earlier_snapshots import WentBack, went_back
+from workbench.systems.comdb2.detectors.shown import evidence_of, place_text, some, tiers_of
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
+    from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 
 def parted_before(context: DetectorContext) -> Iterator[Finding]:
@@ -36,3 +38,69 @@ def parted_before(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def sources_gone_back(context: DetectorContext) -> Iterator[Finding]:
+    """Sources whose log ends before the place where it stood in an earlier snapshot, or is of an older generation than then."""
+    tiers = tiers_of(context)
+    if not tiers.source_is_known:
+        return
+    for source in tiers.sources:
+        if back := went_back(tiers.case, tiers.seen, tiers.roots(source)):
+            yield _gone_back(tiers, source, back)
+
+
+def _gone_back(tiers: Tiers, source: str, back: WentBack) -> Finding:
+    then, now = place_text(back.then), place_text(back.now)
+    further = [
+        name for name in tiers.members[source] if (tiers.last(name) or back.now) > back.now and back.then > back.now
+    ]
+    told = [f"{back.server} stood at {then} in snapshot {back.snapshot}"]
+    if back.then > back.now:
+        files = back.then[0] - back.now[0] - 1
+        far = f", more than {counted(files, 'whole log file')} before that" if files > 0 else ""
+        told.append(
+            f", and stands at {now} now{far}: "
+            f"the end of its log was cut off, or an older state was put back, and what stood there behind {now} is gone from it"
+        )
+    else:
+        told.append(f", and stands at {now} now")
+    if back.older:
+        told.append(
+            f"; its newest commit was of generation {back.older[0]} then, and is of generation {back.older[1]} now: along "
+            "one log generations never fall, so that this is another history"
+        )
+    elif back.newer:
+        told.append(f"; its generation rose from {back.newer[0]} to {back.newer[1]} meanwhile, as with a new master")
+    if further:
+        told.append(f"; {some(further)} still go{'es' if len(further) == 1 else ''} further")
+    return Finding(
+        "LOG_DIVERGED",
+        "warning" if back.newer else "error",
+        "".join(told),
+        server=back.server,
+        origin=source,
+        items=(then or "",),
+        evidence=(
+            {"snapshot": back.snapshot, "node": back.server, "last": then},
+            evidence_of(tiers, back.server),
+            *(evidence_of(tiers, name) for name in further[:1]),
+        ),
+        fix=(
+            *(
+                step(
+                    f"dump the log of {name} from {now} on before it connects anew, and restart nothing there until then",
+                    "on connecting it cuts off what stands behind the newest commit that both have",
+                )
+                for name in further[:1]
+            ),
+            step(
+                f"find out whether {back.server} was put back to an older state, or cut its log off for a new master, and have "
+                f"what was committed behind {now if back.then > back.now else 'the place where they part'} written again",
+                "no session brings a source what its own log has lost",
+                None
+                if further
+                else "no node that was collected goes further: only a backup, or who wrote it, still has it",
+            ),
+        ),
+    )

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
-from workbench.replication.tier.diagnosis.log_files import misled, needed_file, source_has
+from workbench.replication.tier.diagnosis.log_files import (
+    above_with_its_file,
+    listing_it,
+    misled,
+    needed_file,
+    source_has,
+)
 from workbench.replication.tier.diagnosis.tree_rows import lacking_its_file, senders
 from workbench.replication.tier.rules.conditions import CONNECTED, GONE, HUNG, NO_SOURCE, PENDING, STOPPED
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, span_text, tiers_of
@@ -43,6 +49,15 @@ def _start_first(tiers: Tiers, silent: list[str], name: str, file: int) -> Itera
         yield step(f"{start}, and let {name} replicate from {silent[0]}: {line}", f"{why}; {hidden}")
 
 
+def _ask_first(listing: list[str], name: str) -> Iterator[dict[str, str | None]]:
+    """Nodes of which a list of log files alone was collected: whether they answer and are of one log nothing tells."""
+    if listing:
+        yield step(
+            f"first ask {listing[0]} where it stands, start it if it does not answer, and diagnose anew",
+            f"{name} may be brought up to date from there, and need not be copied",
+        )
+
+
 _HIDES = "its query begins at the source and drops all below a node without the file"
 
 
@@ -62,7 +77,7 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
         proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
-            coming_back = tiers.coming_back(name)
+            coming_back, listing = tiers.coming_back(name), listing_it(tiers, name)
             had = (
                 f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
                 if silent
@@ -72,14 +87,19 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                 "LOG_GAP",
                 "error",
                 f"{name} needs log file {file}, and {_nobody_has(tiers, name, last)}: the source "
-                f"{source_has(tiers, source, last[0])}{had}",
+                f"{source_has(tiers, source, last[0])}{had}"
+                + (
+                    f"; the list of the log files of {some(listing)} shows it, and no place of that node is known"
+                    if listing
+                    else ""
+                ),
                 evidence=evidence,
-                fix=(*_start_first(tiers, coming_back, name, file), rebuild(tiers, name)),
+                fix=(*_ask_first(listing, name), *_start_first(tiers, coming_back, name, file), rebuild(tiers, name)),
                 server=name,
                 origin=source,
                 items=items,
             )
-            if coming_back:
+            if coming_back or listing:
                 continue  # who has the file may come back: that is first
             yield Finding(
                 "REINIT_REQUIRED",
@@ -107,7 +127,8 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                 ),
                 evidence=evidence,
                 fix=(
-                    *(_from_donor(tiers, name, source, donor) for donor in fit[:1]),
+                    *_look_again(tiers, name),
+                    *_from_fit_donor(tiers, name, source, fit),
                     rebuild(tiers, name),
                 ),
                 server=name,
@@ -170,6 +191,15 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
             )
 
 
+def _look_again(tiers: Tiers, name: str) -> Iterator[dict[str, str | None]]:
+    """That the node from which one pulls by its row has the file, though it may wait for a source itself."""
+    if having := above_with_its_file(tiers, name):
+        yield step(
+            f"first collect the tables of the registry and the answers of the nodes once more, and see whether {name} goes on",
+            f"{having[0]}, from which it pulls by its row, answers and has log file {having[1]}",
+        )
+
+
 def _served_where_it_hangs(tiers: Tiers, name: str, source: str, sending: list[str], file: int) -> Finding:
     """A node that gets its file from the node that it pulls from: nothing is lacking, as long as it goes on to pull there."""
     offered = tiers.offered(name)
@@ -214,6 +244,19 @@ def _may_be_offered(tiers: Tiers, name: str) -> bool:
     """Whether a registry that is asked for this very node would offer it."""
     row = tiers.seen.nodes.get(name)
     return row is not None and row["state"] not in tiers.told.rules.unfit
+
+
+def _from_fit_donor(tiers: Tiers, name: str, source: str, fit: list[str]) -> Iterator[dict[str, str | None]]:
+    """The first donor whose log is not known to be another one than that of the source; where there is none, what comes first."""
+    sound = [one for one in fit if one not in tiers.logs.spoilt]
+    if sound:
+        yield _from_donor(tiers, name, source, sound[0])
+    elif fit:
+        yield step(
+            f"let {name} pull from none of {some(fit)} before that is mended which is said of the log of {fit[0]}",
+            f"the log of {fit[0]} lacks records, or has other ones than that of {source}: who pulls from there gets these, or "
+            "goes no further",
+        )
 
 
 def _from_donor(tiers: Tiers, name: str, source: str, donor: str) -> dict[str, str | None]:

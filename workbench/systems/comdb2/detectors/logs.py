@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+import pyarrow.compute as pc
+
+from workbench.model import CUT_LINE, ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.replication.tier.diagnosis.generations import newer_root, older_source
 from workbench.replication.tier.diagnosis.sources import OfItsOwn
 from workbench.replication.tier.rules.physical_log import Compared, Gap
@@ -154,7 +156,7 @@ def _what_lacks(proof: Mapping[str, str]) -> str:
 
 def parted_logs(context: DetectorContext) -> Iterator[Finding]:
     """Logs that hold other records than the source's at the same place, or records that it does not have."""
-    tiers = tiers_of(context)
+    tiers, cut = tiers_of(context), _cut_files(context)
     for name in sorted(tiers.logs.parts):
         both, reference, source = tiers.logs.beside_source(name), tiers.logs.reference(name), tiers.source_of(name)
         if both is None or both.prefix or source is None or reference is None:
@@ -169,8 +171,8 @@ def parted_logs(context: DetectorContext) -> Iterator[Finding]:
         head = tiers.known_head(source)
         ahead = [place for place in both.ahead.first if head is None or place > head]
         beyond = both.ahead.count - len(both.ahead.first) + len(ahead) if ahead else 0
-        if not other and not beyond:
-            continue
+        if not other and (not beyond or any(one.file in cut for one in tiers.logs.inputs[reference])):
+            continue  # what stands behind a dump of which the end was not copied is no other record
         # Where the two are alike again behind the places, what goes on behind the end of the other one is no other record.
         again = both.match is not None and bool(here) and here[-1] < both.match
         places = here if again else sorted([*here, *ahead])
@@ -196,6 +198,13 @@ def parted_logs(context: DetectorContext) -> Iterator[Finding]:
             evidence=first_few(({"at": lsn_text(place)} for place in places), other if again else other + beyond),
             fix=tuple(_joined_again(tiers, name, reference, places, inside, bool(other))),
         )
+
+
+def _cut_files(context: DetectorContext) -> set[str]:
+    """The files that end within their last line."""
+    where = pc.starts_with(pc.field("reason"), CUT_LINE)
+    rejects = context.rows("rejects", ["file", "reason"], where, snapshot=context.topology.snapshot)
+    return {row["file"] for batch in rejects for row in batch.to_pylist()}
 
 
 def _match(both: Compared, name: str, inside: bool) -> str:
@@ -413,7 +422,7 @@ def older_generation(context: DetectorContext) -> Iterator[Finding]:
     Along one log generations never fall: these two commits are of two histories.
     """
     tiers = tiers_of(context)
-    told = {one.server for one in ahead_of_source(context)}
+    told = {one.server for one in ahead_of_source(context)} | tiers.guessed
     for source in tiers.sources:
         for name in tiers.members[source]:
             mine, generation, at = _commit(tiers, name)
@@ -514,7 +523,8 @@ def history_changed(context: DetectorContext) -> Iterator[Finding]:
     tiers = tiers_of(context)
     before: Mapping[str, Row] = tiers.before.probes if tiers.before else {}
     for source in tiers.sources:
-        probes = {name: tiers.seen.probes[name] for name in tiers.members[source] if name in tiers.seen.probes}
+        members = [name for name in tiers.members[source] if name not in tiers.guessed]
+        probes = {name: tiers.seen.probes[name] for name in members if name in tiers.seen.probes}
         told = {name: row["commit_generation"] for name, row in probes.items() if row["commit_generation"] is not None}
         cut = sorted(
             name
@@ -525,7 +535,7 @@ def history_changed(context: DetectorContext) -> Iterator[Finding]:
         older = max(
             (
                 before[name]["commit_generation"]
-                for name in tiers.members[source]
+                for name in members
                 if name in before and before[name]["commit_generation"] is not None
             ),
             default=newest,

@@ -22,9 +22,9 @@ def tiers_of(context: DetectorContext) -> Tiers:
 
 
 def each(tiers: Tiers) -> Iterator[tuple[str, str]]:
-    """Source database and name of every node that follows it, the source's own nodes left out."""
+    """Source database and name of every node that is known to follow it, the source's own nodes left out."""
     for source in tiers.sources:
-        own = set(tiers.roots(source))
+        own = {*tiers.roots(source), *tiers.guessed}
         yield from ((source, name) for name in tiers.members[source] if name not in own)
 
 

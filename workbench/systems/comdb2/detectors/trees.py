@@ -160,7 +160,7 @@ def too_deep(context: DetectorContext) -> Iterator[Finding]:
     for source in tiers.sources:
         tiered = {name: place.tier for name, place in tiers.trees[source].places.items() if place.tier is not None}
         roots, fanout = len(tiers.roots(source)), max(1, tiers.told.rules.fanout_of(source))
-        followers = len(tiers.members[source]) - roots
+        followers = len({*tiers.members[source]} - tiers.guessed) - roots
         if not roots:
             continue
         needed, room = 0, 0

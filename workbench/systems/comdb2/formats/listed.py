@@ -11,7 +11,7 @@ from typing import Any
 from workbench import tables
 from workbench.model import LINES, Format, Parsed, Piece, Reject
 from workbench.safety import excerpt
-from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows, why_rejected
+from workbench.systems.comdb2.formats.printed import Printed, Values, ends_within, first_rows, why_rejected
 from workbench.systems.comdb2.secrets import SECRETS
 
 _LONGEST_NAMES = 100
@@ -118,6 +118,8 @@ class _Rows:
             self._usual = self._listing.usual(piece.data[:_HEAD])
         for at, line, values in self._printed.rows(piece):
             try:
+                if isinstance(values, list) and at and ends_within(piece, at, line) and not line.endswith(b'"'):
+                    raise ValueError("nothing tells whether its last value is whole")
                 row = self._listing.kept(self._read(values))
                 yield _Told(at, line, row, list(self._listing.made(row, piece.source.server)))
             except ValueError as error:

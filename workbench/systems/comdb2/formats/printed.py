@@ -124,8 +124,12 @@ def _unquoted(cell: str) -> str | None:
 
 def why_rejected(piece: Piece, at: int, line: bytes, error: ValueError) -> str:
     """Why a row is set aside; cdb2sql ends every line, so that one without its end was cut with the file."""
-    cut = piece.ended and at + len(line) >= piece.offset + len(piece.data)
-    return f"{CUT_LINE}: {error}" if cut else str(error)
+    return f"{CUT_LINE}: {error}" if ends_within(piece, at, line) else str(error)
+
+
+def ends_within(piece: Piece, at: int, line: bytes) -> bool:
+    """Whether the file ends with this line, and the line has no end of its own."""
+    return piece.ended and at + len(line) >= piece.offset + len(piece.data)
 
 
 @lru_cache(4)

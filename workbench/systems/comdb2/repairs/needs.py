@@ -10,6 +10,7 @@ from workbench.model import counted
 from workbench.repair.plan_types import Need, ProposedRepair, View
 from workbench.replication.tier.diagnosis.generations import older_source
 from workbench.replication.tier.diagnosis.holders import waited_for
+from workbench.replication.tier.diagnosis.log_files import above_with_its_file, listing_it
 from workbench.replication.tier.diagnosis.sources import what_would_tell
 from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
@@ -160,6 +161,24 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
             draft,
             unasked=f"one table of the registry says that {need.server} waits, the other one that it pulls: first collect both "
             "once more, in one go",
+        )
+    if moves and need.server and tiers.seen.lost_pulls and not tiers.seen.knows_pulls_of(need.server):
+        draft = replace(
+            draft,
+            unasked=f"rows of the table that says who pulls from whom could not be read, and {need.server} has none in what was: "
+            "first collect it once more",
+        )
+    if need.server and "rebuild" in moves and (listing := listing_it(tiers, need.server)):
+        draft = replace(
+            draft,
+            unasked=f"the list of the log files of {some(listing)} shows the file that {need.server} needs, and no place of that "
+            "node is known: first ask it where it stands, and collect again",
+        )
+    if need.server and "rebuild" in moves and (having := above_with_its_file(tiers, need.server)):
+        draft = replace(
+            draft,
+            unasked=f"{having[0]}, from which {need.server} pulls by its row, answers and has log file {having[1]}: first "
+            f"collect once more, and see whether {need.server} goes on",
         )
     if moves and need.server and (unknown := names_no_host(tiers, need.server)):
         says = f"{need.server} is told to follow {unknown}, and no row is of a host of that name"
