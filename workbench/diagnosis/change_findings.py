@@ -238,7 +238,7 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
         lost = sum(row["cause"] == THROWN_AWAY for row in rows) if context.topology.pulling else 0
         if 0 < lost < len(rows):
             beware = "; ".join(
-                filter(None, (beware, f"no server has {lost:,} of them any more: do what {THROWN_AWAY} says"))
+                filter(None, (beware, f"no collected server has {lost:,} of them any more: do what {THROWN_AWAY} says"))
             )
         lacked = [row["position"] for row in rows if row["cause"] in (None, "CHANGELOG_RECREATED")]
         replaced = replaced_after(context, server, key[1], lacked, whole=False)

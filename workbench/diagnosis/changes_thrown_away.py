@@ -154,12 +154,13 @@ def missed_by_all(
     context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str
 ) -> tuple[str, str, str, str]:
     """What is so of missing changes that went with the old data of their maker, what to do, why, and of what to beware."""
-    maker = _who_lost(context, rows[0])
+    server, them = _who_lost(context, rows[0]), "it" if len(rows) == 1 else "them"
+    did = "had" if context.topology.pulling else "made"
     return (
-        f"its vector covers {'it' if len(rows) == 1 else 'them'}",
-        f"do what CHANGES_THROWN_AWAY of {maker} says",
+        f"its vector covers {them}",
+        f"do what CHANGES_THROWN_AWAY of {server} says",
         "no session and no initialisation brings what no server holds",
-        f"the data of {maker}, which made them, were replaced since",
+        f"the data of {server}, which {did} {them}, were replaced since",
     )
 
 
