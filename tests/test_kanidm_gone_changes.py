@@ -262,3 +262,17 @@ def test_who_had_a_change_that_another_one_made_is_not_called_its_maker(tmp_path
     assert missed and all(
         one["fix"][0]["caution"] == "the data of b, which had it, were replaced since" for one in missed
     )
+
+
+def test_a_server_that_was_refreshed_between_two_files_of_a_snapshot_was_not_restored(tmp_path: Path) -> None:
+    last = second(backup("b", 800, [*RUV, (250, "b")], mail(2, cid=(250, "b"))))
+    one = only_one(tmp_path, FIRST, {**last, "b.later": REFRESHED})
+    assert "b has another server UUID since: it was refreshed" in one["summary"]
+
+
+def test_what_is_missed_of_it_rests_on_what_the_loss_rests_on(tmp_path: Path) -> None:
+    """The file of A was written before B lost the change: A may have it by now."""
+    last = {"a": backup("a", 400, RUV, BASE), "b": backup("x", 900, [*RUV, (260, "b"), (880, "x")], BASE)}
+    found = of(tmp_path, FIRST, last)
+    codes = {one["code"]: one["assumes"] for one in found["findings"] if "files_of_one_time" in one["assumes"]}
+    assert codes.keys() == {"CHANGES_THROWN_AWAY", "MISSED_CHANGE"}

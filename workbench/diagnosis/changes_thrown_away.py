@@ -21,6 +21,7 @@ from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
+    from workbench.replication.entry.diagnosis.earlier_states import GoneChange
     from workbench.topology.topology import Replica
 
 Row = dict[str, Any]
@@ -164,12 +165,23 @@ def missed_by_all(
     )
 
 
+def only_earlier(context: DetectorContext, rows: Iterable[Mapping[str, Any]]) -> list[GoneChange]:
+    """Those of these missing changes that only earlier files show."""
+    return [one for row in rows if (one := _gone(context, row))] if context.verdicts.gone else []
+
+
+def _gone(context: DetectorContext, row: Mapping[str, Any]) -> GoneChange | None:
+    keys = ("suffix", "position", "entry", "attribute")
+    if row.get("held_by") or row.get("cause") != THROWN_AWAY:
+        return None
+    found = (one for one in context.verdicts.gone if all(one.change[key] == row.get(key) for key in keys))
+    return next(found, None)
+
+
 def _who_lost(context: DetectorContext, row: Mapping[str, Any]) -> str:
     """The server whose data were replaced."""
-    keys = ("suffix", "position", "entry", "attribute")
-    for one in context.verdicts.gone:
-        if all(one.change[key] == row.get(key) for key in keys):
-            return str(one.change["server"])
+    if one := _gone(context, row):
+        return str(one.change["server"])
     return named_in(context.thrown_away)[row["suffix"], row["position"]].maker.server
 
 

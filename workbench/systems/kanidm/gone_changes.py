@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step
 from workbench.replication.entry.diagnosis.earlier_states import GoneChange
-from workbench.replication.entry.diagnosis.server_files import ServerFile
-from workbench.replication.entry.diagnosis.state_comparison import now_at
-from workbench.rules.assumptions import COLLECTED_IN_ORDER, FILES_OF_ONE_TIME
+from workbench.replication.entry.diagnosis.file_times import of_gone
+from workbench.replication.entry.diagnosis.server_files import ServerFile, own_of
 from workbench.systems.kanidm.cid import cid_text
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def _finding(context: DetectorContext, origin: str, gone: Sequence[GoneChange]) 
         evidence=first_few(_proof(one) for one in gone),
         fix=tuple(_steps(context, files, server, doubt, them, were)),
         root=lost,
-        assumes=_assumes(context, last, files),
+        assumes=of_gone(context, gone),
     )
 
 
@@ -139,33 +138,21 @@ def _proof(one: GoneChange) -> dict[str, Any]:
 
 def _since(context: DetectorContext, last: ServerFile, earlier: ServerFile) -> str:
     """What its last file shows of how the server lost them."""
-    server, before = last.replica.server, earlier.replica.origin
+    server, before, own = last.replica.server, earlier.replica.origin, own_of(last.file) or last.replica.origin
     collected = last.file.snapshot == context.topology.snapshot
     by = "" if collected else f", as {_named([last])} shows"
-    if before and last.replica.origin and before != last.replica.origin:
+    if before and own and before != own:
         return (
             f"{server} has another server UUID since{by}: it was refreshed, which deletes all that its supplier lacks"
         )
     now = last.ranges.get(before or "")
     had = earlier.ranges.get(before or "")
     if before and had and (now is None or now[1] < had[1]):
-        own = cid_text(now[1], before) if now else "none"
+        newest = cid_text(now[1], before) if now else "none"
         is_now = "is" if collected else "was"
         return (
-            f"its newest own change was {cid_text(had[1], before)} then and {is_now} {own} "
+            f"its newest own change was {cid_text(had[1], before)} then and {is_now} {newest} "
             f"{'now' if collected else 'in ' + _named([last])}: it was restored from an older state"
         )
     file = "its present file" if collected else _named([last])
     return f"{file} does not: {server} was restored from an older state, or lost them"
-
-
-def _assumes(context: DetectorContext, last: ServerFile, files: Sequence[ServerFile]) -> tuple[str, ...]:
-    """The order of the files where no clock of the server tells it, and that nobody got the changes behind its own file."""
-    case, shown = context.case, context.topology
-    replica = last.replica
-    others = [
-        one for one in shown.replicas if one.claims and one.suffix == replica.suffix and one.server != replica.server
-    ]
-    found = () if all(one.now < last.now for one in files) else (COLLECTED_IN_ORDER,)
-    behind = any(now_at(case, shown, one) < last.now for one in others)
-    return (*found, FILES_OF_ONE_TIME) if behind else found

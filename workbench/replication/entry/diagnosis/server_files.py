@@ -33,7 +33,7 @@ def own_origins(case: Case, shown: Topology, suffix: str | None) -> set[str]:
     known = _known(case, shown)
     found = {one.origin for one in shown.replicas if one.suffix == suffix and one.origin}
     for one in case.inputs:
-        if one.snapshot in known and (own := _own(one)):
+        if one.snapshot in known and (own := own_of(one)):
             found.add(own)
     return found
 
@@ -67,7 +67,7 @@ def earlier_files(case: Case, shown: Topology, present: Sequence[ServerFile]) ->
         vector = {row["origin"]: Span(row["min"], row["max"]) for row in rows if row["origin"] and row["min"]}
         domain = next((row["generation"] for row in rows if row["generation"]), None)
         evidence = (format_with(one.kind).evidence, VECTOR)
-        replica = Replica(one.server, one.suffix, _own(one), domain, vector, evidence=evidence, told_in=one.file)
+        replica = Replica(one.server, one.suffix, own_of(one), domain, vector, evidence=evidence, told_in=one.file)
         halves = shown.system.halves
         ranges = {
             of: (halves(span.min)[0], halves(span.max)[0]) for of, span in vector.items() if span.min and span.max
@@ -92,7 +92,8 @@ def _known(case: Case, shown: Topology) -> list[str]:
     return labels[: labels.index(shown.snapshot) + 1] if shown.snapshot in labels else []
 
 
-def _own(one: Input) -> str | None:
+def own_of(one: Input) -> str | None:
+    """The origin that a file tells as that of its server."""
     origins: Mapping[str, str] = one.facts.get("origins", {})
     return origins.get(one.suffix or "")
 
