@@ -23,7 +23,8 @@ def has_alone(view: View, server: str, filled: Collection[str], count: int) -> s
     if _in_part(view, [server]):
         return (
             f"of the entries that could be read in its file it has {changes} that no "
-            f"{'other server' if len(filled) == 1 else 'server that keeps its data'} {has}; what its other entries have is not known"
+            f"{'other server' if len(filled) == 1 else 'server that keeps its data'} {has}; what its other entries have is "
+            "not known"
         )
     return f"it has {changes} that no {'other server' if len(filled) == 1 else 'server that keeps its data'} {has}"
 

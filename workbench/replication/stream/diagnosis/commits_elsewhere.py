@@ -21,11 +21,23 @@ from workbench.systems import format_with
 
 
 class Elsewhere(NamedTuple):
-    """A transaction under the number of a commit, and the file that has it, in words."""
+    """A transaction under the number of a commit, and the file that has it, in words; then one that has another one there."""
 
     key: Key
     row: Row
     place: str
+    unlike: str = ""
+
+    def differs(self, key: Key, row: Row) -> bool:
+        """True if this is another transaction, or did not end alike."""
+        return (key, row["content"], row["outcome"]) != (self.key, self.row["content"], self.row["outcome"])
+
+
+class Found(NamedTuple):
+    """Commit -> what another file has under it; `disputed`: of these different files have different transactions."""
+
+    undisputed: dict[int, Elsewhere]
+    disputed: dict[int, Elsewhere]
 
 
 class _Witness(NamedTuple):
@@ -39,22 +51,27 @@ class _Witness(NamedTuple):
     certain: bool
 
 
-def commits_elsewhere(case: Case, label: str, applied: Sequence[Applied], one: Applied) -> dict[int, Elsewhere]:
-    """Commit -> what another file has under it, of those that a replica passed over: behind what it applied, not in its queue."""
+def commits_elsewhere(case: Case, label: str, applied: Sequence[Applied], one: Applied) -> Found:
+    """What other files have of the commits that a replica passed over: behind what it applied, not in its queue."""
     if one.commit is None or one.queued is None or not one.whole:
-        return {}
+        return Found({}, {})
     there = {*one.queued, *(piece.commit for piece in one.in_part.values() if piece.commit is not None)}
     upto = max(there, default=one.commit)
     if len({*there, *range(one.commit + 1, upto + 1)}) == len(there):
-        return {}
+        return Found({}, {})
     found: dict[int, Elsewhere] = {}
     for witness in _witnesses(case, label, applied, one, upto):
         if not _agrees(witness, one):
             continue
         for key, row in witness.rows.items():
             if one.commit < row["commit"] < upto and row["commit"] not in there and key[1] not in one.in_part:
-                found.setdefault(row["commit"], Elsewhere(key, row, witness.place))
-    return found
+                first = found.setdefault(row["commit"], Elsewhere(key, row, witness.place))
+                if first.differs(key, row) and not first.unlike:
+                    found[row["commit"]] = first._replace(unlike=witness.place)
+    return Found(
+        {commit: each for commit, each in found.items() if not each.unlike},
+        {commit: each for commit, each in found.items() if each.unlike},
+    )
 
 
 def rows_of(found: Mapping[int, Elsewhere]) -> dict[Key, Row]:
