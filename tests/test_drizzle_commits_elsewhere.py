@@ -80,6 +80,19 @@ def test_what_an_earlier_file_has_is_known_to_have_been_a_transaction(
     assert any(line.startswith("QUEUE_GAP s") and place in line for line in [*plan(case).open, *plan(case).left])
 
 
+UNLIKE = [(commit, message) for commit, message in commits(3, 4, 5, 6) if commit != 4]
+UNLIKE.insert(1, (4, transaction(104, insert((b"104", b"other")))))
+
+
+def test_of_two_queues_that_differ_nothing_is_put_into_a_third_one(tmp_path: Path) -> None:
+    """t and u have all that s has alike, and different transactions under commit 4."""
+    files = {**beside(commits(3, 4, 5, 6)), "u.state.json": state(2), "u.queue.jsonl": queue(UNLIKE)}
+    (one,) = gaps(diagnose(loaded(tmp_path, files)))
+    assert (one["severity"], one["server"]) == ("warning", "s")
+    assert "the queue of t and the queue of u have different transactions under commit 4" in one["summary"]
+    assert one["fix"][0]["caution"].startswith("take none of the different ones before the log of master 1 tells")
+
+
 def test_an_earlier_log_of_other_numbers_proves_nothing(tmp_path: Path) -> None:
     """The master was made anew: under commit 3 its earlier log has another transaction than the queue of s."""
     last = {"m.replication-log.jsonl": exported(commits(5, 6, 7)), **LACKING}

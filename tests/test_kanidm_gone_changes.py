@@ -173,3 +173,106 @@ def test_a_deletion_that_was_forgotten_unseen_is_missing_where_the_entry_lives(t
     assert not thrown(found)
     (one,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
     assert one["fix"][0]["repair"].startswith("delete the entries concerned on c")
+
+
+C_FIRST = backup("c", 300, RUV, BASE)
+C_LAST = backup("c", 900, [*RUV, (850, "c")], BASE)
+REFRESHED_FROM_C = backup("x", 900, [*RUV, (850, "c"), (880, "x")], BASE)
+
+
+def only_one(folder: Path, *snapshots: Mapping[str, Backup]) -> dict[str, Any]:
+    (one,) = thrown(of(folder, *snapshots))
+    return one
+
+
+def test_a_maker_that_no_file_is_known_of_may_still_have_it(tmp_path: Path) -> None:
+    """A had pulled the change from B, of which nothing was collected, and was refreshed from C since."""
+    first = {"a": FIRST["a"] | {"entries": FIRST["b"]["entries"], "repl_meta": FIRST["b"]["repl_meta"]}, "c": C_FIRST}
+    last = {"a": backup("y", 900, [*RUV, (850, "c"), (880, "y")], BASE), "c": C_LAST}
+    found = of(tmp_path, first, last)
+    (one,) = thrown(found)
+    assert (one["severity"], one["server"], one["origin"]) == ("warning", "a", origin("b"))
+    assert one["fix"][0]["repair"].startswith(f"find the server of UUID {origin('b')}")
+    assert one["fix"][1]["repair"].startswith("if no server has it, write again")
+    assert "no other change is known to be missing" in headline(found)
+
+
+@pytest.mark.parametrize(
+    ("a", "says"),
+    [
+        (FIRST["a"], "a may have received it since a.json of snapshot s1"),
+        (FIRST["b"] | {"db_s_uuid": origin("a")}, "a.json of snapshot s1 shows it, too"),
+    ],
+)
+def test_who_was_not_collected_again_may_have_it(a: Backup, says: str, tmp_path: Path) -> None:
+    one = only_one(tmp_path, {**FIRST, "a": a, "c": C_FIRST}, {"b": REFRESHED_FROM_C, "c": C_LAST})
+    assert (one["severity"], one["server"]) == ("warning", "b")
+    step = one["fix"][0]
+    assert step["repair"].startswith("collect a backup of a again") and says in step["why"]
+    kept = "no collected server has it" if "shows" in says else "nothing else is known to have it"
+    assert one["fix"][1]["caution"].endswith(f"keep the file: {kept}")
+
+
+def test_who_was_collected_with_the_loss_and_not_again_does_not_have_it(tmp_path: Path) -> None:
+    """B had lost it in the second snapshot, in which A lacks it: the third one has A alone, then B alone."""
+    between = second(REFRESHED)
+    third = backup("a", 1900, [*RUV, (1850, "a")], BASE)
+    one = only_one(tmp_path / "a", FIRST, between, {"a": third})
+    assert (one["severity"], one["server"]) == ("error", "b")
+    assert "another server UUID since, as b.json of snapshot s2 shows" in one["summary"]
+    one = only_one(tmp_path / "b", FIRST, between, {"b": backup("x", 1900, [*RUV, (1850, "x")], BASE)})
+    assert (one["severity"], one["server"], one["certain"]) == ("error", "b", True)
+
+
+RESTORED = backup("b", 900, [*RUV, (850, "a")], BASE)
+OF_C = mail(4, cid=(240, "c"))
+
+
+def test_a_server_is_known_by_its_uuid_whatever_its_file_is_called(tmp_path: Path) -> None:
+    a = second(RESTORED)["a"]
+    one = only_one(tmp_path / "renamed", FIRST, {"a": a, "b2": RESTORED})
+    assert (one["severity"], one["server"]) == ("error", "b2") and "b.json of snapshot s1" in one["summary"]
+    c = backup("c", 300, [*RUV, (240, "c")], OF_C)
+    still = backup("c", 900, [*RUV, (850, "a"), (240, "c")], OF_C)
+    one = only_one(tmp_path / "swapped", {**FIRST, "c": c}, {"a": a, "c": RESTORED, "b": still})
+    assert one["server"] == "c" and "it was restored from an older state" in one["summary"]
+    taken = {"a": a, "b": still}  # the file of C is called as that of B was, which was not collected again
+    assert not thrown(of(tmp_path / "taken", {**FIRST, "c": c}, taken))
+
+
+@pytest.mark.parametrize("without", ["first", "last"])
+def test_a_file_that_does_not_tell_its_domain_is_of_the_only_one(without: str, tmp_path: Path) -> None:
+    def bare(files: Mapping[str, Backup]) -> dict[str, Backup]:
+        return {name: {key: value for key, value in one.items() if key != "db_d_uuid"} for name, one in files.items()}
+
+    last = second(REFRESHED)
+    one = only_one(tmp_path, bare(FIRST) if without == "first" else FIRST, bare(last) if without == "last" else last)
+    assert one["severity"] == "error"
+
+
+def test_who_had_a_change_that_another_one_made_is_not_called_its_maker(tmp_path: Path) -> None:
+    first = {
+        "a": backup("a", 300, [*RUV, (280, "a")], mail(4, cid=(280, "a"))),
+        "b": backup("b", 300, [*RUV, (250, "a")], mail(2, cid=(250, "a"))),
+    }
+    ruv = [*RUV, (280, "a"), (850, "a")]
+    last = {name: backup(own, 900, ruv, mail(4, cid=(280, "a"))) for name, own in (("a", "a"), ("b", "x"))}
+    found = of(tmp_path, first, last)
+    missed = [one for one in found["findings"] if one["code"] == "MISSED_CHANGE"]
+    assert missed and all(
+        one["fix"][0]["caution"] == "the data of b, which had it, were replaced since" for one in missed
+    )
+
+
+def test_a_server_that_was_refreshed_between_two_files_of_a_snapshot_was_not_restored(tmp_path: Path) -> None:
+    last = second(backup("b", 800, [*RUV, (250, "b")], mail(2, cid=(250, "b"))))
+    one = only_one(tmp_path, FIRST, {**last, "b.later": REFRESHED})
+    assert "b has another server UUID since: it was refreshed" in one["summary"]
+
+
+def test_what_is_missed_of_it_rests_on_what_the_loss_rests_on(tmp_path: Path) -> None:
+    """The file of A was written before B lost the change: A may have it by now."""
+    last = {"a": backup("a", 400, RUV, BASE), "b": backup("x", 900, [*RUV, (260, "b"), (880, "x")], BASE)}
+    found = of(tmp_path, FIRST, last)
+    codes = {one["code"]: one["assumes"] for one in found["findings"] if "files_of_one_time" in one["assumes"]}
+    assert codes.keys() == {"CHANGES_THROWN_AWAY", "MISSED_CHANGE"}

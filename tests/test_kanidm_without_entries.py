@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kanidm_incidents import BASE, CUT, LATE, RUV, mesh
-from kanidm_samples import DAY, Entry, backup
+from kanidm_incidents import BASE, CUT, KEPT, LATE, RUV, mesh
+from kanidm_samples import DAY, Entry, backup, entry_id
 
 from workbench import Case
 from workbench.diagnosis.case_diagnosis import diagnose
@@ -52,3 +52,21 @@ def test_of_a_source_without_entries_nothing_tells_what_goes(tmp_path: Path) -> 
     (course,) = (one for one in made.courses if one.chosen)
     assert course.way == "refresh-from-A" and course.costs == "whatever only B has: no collected entries tell it"
     assert "nothing tells what of it another server has" in made.steps[0].says
+
+
+def test_what_could_not_be_read_of_a_file_a_server_may_have_alone(tmp_path: Path) -> None:
+    """A is past the window, and its file is cut within entry 4."""
+    own = {**BASE, 5: Entry((0, "a"), {"mail": (LATE - 50, "a")})}
+    text = json.dumps(backup("a", LATE, [(0, "a"), (0, "b"), (LATE - 50, "a")], own))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "A.json").write_text(text[: text.index(entry_id(4)) + 20])
+    (tmp_path / "in" / "B.json").write_text(json.dumps(backup("b", LATE, [*KEPT, (LATE - 60, "a")], BASE)))
+    for name, config in mesh("ab").items():
+        (tmp_path / "in" / name).write_bytes(config)
+    case = Case.create(tmp_path / "case")
+    case.load([tmp_path / "in"])
+    made = plan(case)
+    (course,) = (one for one in made.courses if one.chosen)
+    assert course.costs == "whatever only A has of what could not be read in its file"
+    assert "of the entries that could be read in its file it has no changes" in made.steps[0].says
+    assert "where its file could not be read" in made.steps[1].risk

@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.before_filling import fed_alone_first, losing_sources, source_first
-from workbench.diagnosis.changes_thrown_away import THROWN_AWAY, is_thrown_away, missed_by_all, named_in, went_with_data
+from workbench.diagnosis.changes_thrown_away import (
+    THROWN_AWAY,
+    is_thrown_away,
+    missed_by_all,
+    named_in,
+    only_earlier,
+    went_with_data,
+)
 from workbench.diagnosis.closed_ways import unlogged
 from workbench.diagnosis.dropped_changes import how_dropped, restart_first
 from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
@@ -44,7 +51,7 @@ from workbench.diagnosis.shown_by_entries import (
 from workbench.diagnosis.stuck_servers import to_be_filled
 from workbench.diagnosis.without_way import unlinked, without_way
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step, time_passed
-from workbench.replication.entry.diagnosis.file_times import stands_alone_since_its_file
+from workbench.replication.entry.diagnosis.file_times import of_gone, stands_alone_since_its_file
 from workbench.replication.entry.diagnosis.state_comparison import OF_TWO, OWN_SINCE
 from workbench.replication.stream.diagnosis.missed_in_logs import missed_of_copy, missed_of_stream
 from workbench.replication.stream.diagnosis.queued_changes import (
@@ -238,7 +245,7 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
         lost = sum(row["cause"] == THROWN_AWAY for row in rows) if context.topology.pulling else 0
         if 0 < lost < len(rows):
             beware = "; ".join(
-                filter(None, (beware, f"no server has {lost:,} of them any more: do what {THROWN_AWAY} says"))
+                filter(None, (beware, f"no collected server has {lost:,} of them any more: do what {THROWN_AWAY} says"))
             )
         lacked = [row["position"] for row in rows if row["cause"] in (None, "CHANGELOG_RECREATED")]
         replaced = replaced_after(context, server, key[1], lacked, whole=False)
@@ -258,6 +265,7 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
             f"{f'; {replaced} (its errors log says so)' if replaced else ''}{cut}",
             **_of_changes(key, rows),
             fix=newer_first(context, rows, fix),
+            assumes=of_gone(context, only_earlier(context, rows)),
         )
 
 

@@ -21,6 +21,7 @@ from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
+    from workbench.replication.entry.diagnosis.earlier_states import GoneChange
     from workbench.topology.topology import Replica
 
 Row = dict[str, Any]
@@ -154,21 +155,33 @@ def missed_by_all(
     context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str
 ) -> tuple[str, str, str, str]:
     """What is so of missing changes that went with the old data of their maker, what to do, why, and of what to beware."""
-    maker = _who_lost(context, rows[0])
+    server, them = _who_lost(context, rows[0]), "it" if len(rows) == 1 else "them"
+    did = "had" if context.topology.pulling else "made"
     return (
-        f"its vector covers {'it' if len(rows) == 1 else 'them'}",
-        f"do what CHANGES_THROWN_AWAY of {maker} says",
+        f"its vector covers {them}",
+        f"do what CHANGES_THROWN_AWAY of {server} says",
         "no session and no initialisation brings what no server holds",
-        f"the data of {maker}, which made them, were replaced since",
+        f"the data of {server}, which {did} {them}, were replaced since",
     )
+
+
+def only_earlier(context: DetectorContext, rows: Iterable[Mapping[str, Any]]) -> list[GoneChange]:
+    """Those of these missing changes that only earlier files show."""
+    return [one for row in rows if (one := _gone(context, row))] if context.verdicts.gone else []
+
+
+def _gone(context: DetectorContext, row: Mapping[str, Any]) -> GoneChange | None:
+    keys = ("suffix", "position", "entry", "attribute")
+    if row.get("held_by") or row.get("cause") != THROWN_AWAY:
+        return None
+    found = (one for one in context.verdicts.gone if all(one.change[key] == row.get(key) for key in keys))
+    return next(found, None)
 
 
 def _who_lost(context: DetectorContext, row: Mapping[str, Any]) -> str:
     """The server whose data were replaced."""
-    keys = ("suffix", "position", "entry", "attribute")
-    for one in context.verdicts.gone:
-        if all(one.change[key] == row.get(key) for key in keys):
-            return str(one.change["server"])
+    if one := _gone(context, row):
+        return str(one.change["server"])
     return named_in(context.thrown_away)[row["suffix"], row["position"]].maker.server
 
 

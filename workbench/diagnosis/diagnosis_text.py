@@ -399,9 +399,9 @@ def _not_compared(told: Row) -> str:
     """Why nothing can be said of missing changes; empty if two servers of a suffix tell what they have seen."""
     return {
         "": "",
-        NO_VECTOR: "No vector was collected",
-        ONE_SERVER: f"Only {''.join(told['on'][:1])} {'tells what it has' if told.get('others') else 'was collected'}",
-        ONE_OF_EACH: "Only one server of each suffix was collected",
+        NO_VECTOR: "no vector was collected",
+        ONE_SERVER: f"only {''.join(told['on'][:1])} {'tells what it has' if told.get('others') else 'was collected'}",
+        ONE_OF_EACH: "only one server of each suffix was collected",
     }[told["why"]]
 
 
@@ -490,7 +490,7 @@ def verdict_line(told: Row) -> str:
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
-        unsure = open_ or gone or told["lost"]["count"] or told.get("doubted")
+        unsure = open_ or gone or told["lost"]["count"] or told.get("doubted") or told.get("thrown_away")
         other = "other " if told.get("thrown_away") else ""
         said.insert(first, f"no {other}change is known to be missing" if unsure else "no change is missing")
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []

@@ -9,6 +9,7 @@ from workbench.diagnosis.behind_links import alone_without_log
 from workbench.diagnosis.causes import UNTOLD
 from workbench.diagnosis.repair_sources import again_by_hand, fed_later, makers_that_lack
 from workbench.model import counted
+from workbench.replication.entry.diagnosis.file_times import read_in_part
 from workbench.replication.entry.rules.entries import FORGOTTEN
 from workbench.rules.contents import name_of
 from workbench.rules.verdicts import ENTRIES_LACK
@@ -101,6 +102,12 @@ def may_come_back(context: DetectorContext, server: str, suffix: str | None, sou
     count = sum(row["count"] or 0 for row in unknown if row["server"] == server)
     if not source or not count or any(row["server"] == source for row in unknown):
         return ""
+    if read_in_part(context, server, suffix):
+        return (
+            f"; {source} shows {counted(count)} of entries that {server} may have, where its file could not be read, or "
+            f"may have deleted and forgotten since: to {refill_of(context)} {server} from {source} brings what was deleted "
+            f"back there, so collect a whole backup of {server} first, and look"
+        )
     return (
         f"; {source} shows {counted(count)} of entries that {server} does not have, and may have deleted and forgotten since: "
         f"to {refill_of(context)} {server} from {source} brings these back there, so look first whether they were "

@@ -330,39 +330,49 @@ class EntryStates:
                 found.append(_lacked(e, np.full(len(e), -1), time[e], by[e]))
         return _each_once(found)
 
-    def gone_since(self, present: int, forgotten: Numbers, whole: Numbers) -> Lacked:
-        """What servers behind the first `present` ones show, as they were earlier, and these show no more, nor anything in place.
+    def gone_since(self, closed: int, last: int, forgotten: Numbers, whole: Numbers) -> Lacked:
+        """What states behind the `last` ones show, as servers were earlier, and these no more, nor anything in place.
 
-        forgotten  per earlier state and present server: a deletion before this time the server may have forgotten since
-        whole      of which present servers all entries are known
+        closed     this many of the last states say so whatever they show; of the others one may still show the very change
+        forgotten  per earlier state and last one: a deletion before this time the server may have forgotten since
+        whole      of which last states all entries are known
 
         A change that a later one replaced in another earlier state is left out, and so is any of an entry that may have been
         deleted since and forgotten.
         """
-        alive, dead = self.at[:present] >= 0, np.asarray((self.gone >= 0).any(0))
-        which = np.flatnonzero((self.server >= present) & ~dead[self.entry])
-        for other in range(present):
-            which = which[~self._settled(other, which)]
-        for other in range(present, len(self.at)):
+        alive, dead = self.at[:last] >= 0, np.asarray((self.gone >= 0).any(0))
+        which = np.flatnonzero((self.server >= last) & ~dead[self.entry])
+        for other in range(last):
+            settled = self._settled(other, which)
+            if other >= closed:
+                settled &= ~self._equal(other, which)
+            which = which[~settled]
+        for other in range(last, len(self.at)):
             when, whose = self._last(other, self.entry[which], self.attribute[which])
             which = which[~self._same(other, which) | ~_after(when, whose, self.time[which], self.origin[which])]
-        for other in range(present):
-            e, earlier = self.entry[which], self.server[which] - present
+        for other in range(last):
+            e, earlier = self.entry[which], self.server[which] - last
             absent = ~alive[other][e] & whole[other]
             made = np.maximum(self.at[self.server[which], e], forgotten[earlier, other, 0])
             which = which[self._same(other, which) | (absent & (made >= forgotten[earlier, other, 1]))]
         found = [self._changes(which)]
-        when, whose = self._earliest_deletions(present)
-        e = np.flatnonzero((when >= 0) & alive.any(0) & ~(self.gone[:present] >= 0).any(0))
-        for other in range(present):
+        when, whose = self._earliest_deletions(last)
+        e = np.flatnonzero((when >= 0) & alive.any(0) & ~(self.gone[:closed] >= 0).any(0))
+        for other in range(last):
             e = e[~alive[other][e] | _after(when[e], whose[e], self.at[other][e], self.at_by[other][e])]
         found.append(_lacked(e, np.full(len(e), -1), when[e], whose[e]))
         return _each_once(found)
 
-    def _earliest_deletions(self, present: int) -> tuple[Numbers, Numbers]:
-        """Per entry the earliest deletion of it that states behind the first `present` show: of two that one stays."""
+    def _equal(self, server: int, which: Numbers) -> Numbers:
+        """Which of these changes a server shows, too."""
+        when, whose = self._last(server, self.entry[which], self.attribute[which])
+        equal: Numbers = self._same(server, which) & (when == self.time[which]) & (whose == self.origin[which])
+        return equal
+
+    def _earliest_deletions(self, last: int) -> tuple[Numbers, Numbers]:
+        """Per entry the earliest deletion of it that states behind the first `last` show: of two that one stays."""
         time, by = (np.full(self.at.shape[1], _NEVER, np.int64) for _ in range(2))
-        for when, whose in zip(self.gone[present:], self.gone_by[present:], strict=True):
+        for when, whose in zip(self.gone[last:], self.gone_by[last:], strict=True):
             first = (when >= 0) & ((time < 0) | _after(time, by, when, whose))
             time[first], by[first] = when[first], whose[first]
         return time, by

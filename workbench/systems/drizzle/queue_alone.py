@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, lacking_said
-from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere
+from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.rules.segments import COMMITTED
 
@@ -166,11 +166,26 @@ def _without_numbers(
             of_them, its = ("one of these", "their") if count == 1 else ("some of them", "their")
         has, without = listed(opened, "and", _NAMED), f"without {its} end{'s' if len(opened) > 1 else ''}"
         begun = f"; {has}, which the queue has {without}, may be {of_them}, and will not come whole then, either"
+    told = streams.case, streams.shown.snapshot, streams.applied
+    disputed = {
+        commit: one
+        for commit, one in commits_elsewhere(*told, applied).disputed.items()
+        if any(low <= commit <= high for low, high in stretches)
+    }
+    differ = "".join(
+        f"; {one.place} and {one.unlike} have different transactions under commit {commit:,}: nothing tells which of them "
+        f"{_master(applied)} committed"
+        for commit, one in sorted(disputed.items())[:_NAMED]
+    )
+    beware = "a number without a transaction is possible: one that was taken back after it had its number"
+    if disputed:
+        beware = f"take none of the different ones before the log of {_master(applied)} tells which one it committed"
+        beware += "" if len(disputed) == count else "; of the other numbers one without a transaction is possible"
     return Finding(
         "QUEUE_GAP",
         "warning",
         f"{applied.server} applied {_master(applied)} up to commit {applied.commit:,}, and its queue goes on without {numbers}: "
-        f"no collected log has {them}, and if {was} will not come{begun}",
+        f"no collected log has {them}, and if {was} will not come{begun}{differ}",
         server=applied.server,
         evidence=first_few({"first": low, "last": high} for low, high in stretches),
         fix=(
@@ -178,7 +193,7 @@ def _without_numbers(
                 f"look for {numbers} in SYS_REPLICATION_LOG of {_master(applied)}; "
                 f"{_stop_first(applied, 'what follows')}put what is there into its queue",
                 "a slave asks for commits above the highest that it has seen, and its applier goes on behind what it lacks",
-                "a number without a transaction is possible: one that was taken back after it had its number",
+                beware,
             ),
         ),
     )

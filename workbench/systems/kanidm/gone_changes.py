@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step
-from workbench.replication.entry.diagnosis.earlier_states import GoneChange, ServerFile
-from workbench.replication.entry.diagnosis.state_comparison import now_at, ranges_of
-from workbench.rules.assumptions import COLLECTED_IN_ORDER, FILES_OF_ONE_TIME
+from workbench.replication.entry.diagnosis.earlier_states import GoneChange
+from workbench.replication.entry.diagnosis.file_times import of_gone
+from workbench.replication.entry.diagnosis.server_files import ServerFile, own_of
 from workbench.systems.kanidm.cid import cid_text
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
-    from workbench.topology.topology import Replica
 
 Key = tuple[str | None, str, str]
 """Suffix, server and origin."""
@@ -26,53 +25,100 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
         if not one.forgotten:
             key = one.change["suffix"], one.change["server"], one.change["origin"]
             found.setdefault(key, []).append(one)
-    for (suffix, server, origin), gone in sorted(found.items(), key=lambda item: (item[0][0] or "", *item[0][1:])):
+    for (_, _, origin), gone in sorted(found.items(), key=lambda item: (item[0][0] or "", *item[0][1:])):
         gone.sort(key=lambda one: (one.change["position"], one.change["entry"], one.change["attribute"] or ""))
-        replica = context.replica(server, suffix)
-        if replica is not None:
-            yield _finding(context, replica, origin, gone)
+        yield _finding(context, origin, gone)
 
 
-def _finding(context: DetectorContext, replica: Replica, origin: str, gone: Sequence[GoneChange]) -> Finding:
-    server, suffix, count = replica.server, replica.suffix, len(gone)
-    rows = [one.change for one in gone]
-    files = list({id(file): file for one in gone for file in one.files if file.replica.server == server}.values())
-    unread = sorted({name for one in gone for name in one.may_have} | {*context.not_collected(suffix)})
+class _Doubt(NamedTuple):
+    """Who may still have changes that no collected server shows.
+
+    unread   servers of which nothing collected tells what entries show
+    again    last files of servers that were not collected again, and may have received them since
+    shown    those that show them
+    unseen   the UUID of the server that made them, of which no file is known
+    """
+
+    unread: Sequence[str]
+    again: Sequence[ServerFile]
+    shown: Sequence[ServerFile]
+    unseen: str | None
+
+    def __bool__(self) -> bool:
+        return bool(self.unread or self.again or self.unseen)
+
+
+def _doubt(context: DetectorContext, suffix: str | None, gone: Sequence[GoneChange]) -> _Doubt:
+    again = {one.replica.server: one for each in gone for one in each.not_again}
+    shown = {one.replica.server: one for each in gone for one in each.shown_by if one.replica.server in again}
+    unread = sorted({name for one in gone for name in one.may_have} | {*context.not_collected(suffix)} - again.keys())
+    made = gone[0].change["origin"]
+    unseen = made if gone[0].maker_unseen and not context.not_collected(suffix) else None
+    return _Doubt(unread, [again[name] for name in sorted(again)], [shown[name] for name in sorted(shown)], unseen)
+
+
+def _finding(context: DetectorContext, origin: str, gone: Sequence[GoneChange]) -> Finding:
+    rows, last = [one.change for one in gone], gone[0].last
+    server, suffix, count = rows[0]["server"], rows[0]["suffix"], len(gone)
+    files = list({id(file): file for one in gone for file in one.files}.values())
+    doubt = _doubt(context, suffix, gone)
     them, were = ("it", "was") if count == 1 else ("them", "were")
-    has = "is known to have" if unread else "has"
+    has = "is known to have" if doubt.unread else "has"
     lost = f"no collected server {has} {counted(count)} any more that {server} had"
     made = "" if origin in {one.replica.origin for one in files} else f" of origin {origin}"
     return Finding(
         "CHANGES_THROWN_AWAY",
-        "warning" if unread else "error",
+        "warning" if doubt else "error",
         f"{lost}{made}, {ends(rows[0]['position'], rows[-1]['position'])}: {_named(files)} {_verb(files)} {them}; "
-        f"{_since(context, replica, files[-1])}",
+        f"{_since(context, last, files[-1])}",
         server=server,
         origin=origin,
         suffix=suffix,
         items=tuple(dict.fromkeys(row["position"] for row in rows[:ITEMS_SHOWN])),
         evidence=first_few(_proof(one) for one in gone),
-        fix=tuple(_steps(files, server, unread, them, were)),
+        fix=tuple(_steps(context, files, server, doubt, them, were)),
         root=lost,
-        assumes=_assumes(context, replica, files),
+        assumes=of_gone(context, gone),
     )
 
 
 def _steps(
-    files: Sequence[ServerFile], server: str, unread: Sequence[str], them: str, were: str
+    context: DetectorContext, files: Sequence[ServerFile], server: str, doubt: _Doubt, them: str, were: str
 ) -> Iterator[Mapping[str, Any]]:
-    if unread:
+    if doubt.unread:
         yield step(
-            f"collect a backup of {listed(unread)}, and diagnose again: {'that server' if len(unread) == 1 else 'they'} may have "
-            f"{them}",
-            f"nothing collected tells which changes entries of {listed(unread)} show",
+            f"collect a backup of {listed(doubt.unread)}, and diagnose again: "
+            f"{'that server' if len(doubt.unread) == 1 else 'they'} may have {them}",
+            f"nothing collected tells which changes entries of {listed(doubt.unread)} show",
         )
+    since = [one for one in doubt.again if one not in doubt.shown]
+    if doubt.again:
+        told = [f"{_named(doubt.shown)} {_verb(doubt.shown)} {them}, too"] if doubt.shown else []
+        if since:
+            told.append(
+                f"{listed([one.replica.server for one in since])} may have received {them} since {_named(since)}"
+            )
+        names = listed([one.replica.server for one in doubt.again])
+        yield step(
+            f"collect a backup of {names} again, and diagnose again before anybody refreshes or restores it"
+            if len(doubt.again) == 1
+            else f"collect a backup of {names} again, and diagnose again before anybody refreshes or restores them",
+            f"snapshot {context.topology.snapshot} has no file of {names}: {'; '.join(told)}",
+            f"who has {them} sends {them} to each server whose vector ends before {them}, as soon as that pulls",
+        )
+    if doubt.unseen:
+        yield step(
+            f"find the server of UUID {doubt.unseen} (`db_s_uuid`), collect a backup of it, and diagnose again",
+            f"it made {them}, and no collected file is of it: if it still runs, it may have {them}, and send {them} to each "
+            f"server whose vector ends before {them}",
+        )
+    no_other = "no collected server has" if doubt.shown else "nothing else is known to have"
     yield step(
-        f"{'if no server has ' + them + ', ' if unread else ''}write again by hand what {_named(files)} {_verb(files)} of "
+        f"{'if no server has ' + them + ', ' if doubt else ''}write again by hand what {_named(files)} {_verb(files)} of "
         f"{them}, on one server, if nothing newer replaced {them} since",
         "no pull and no refresh brings what no server has",
         f"if an older state of {server} was put back on purpose, {them} may have been given up with it; keep the "
-        f"{'file' if len(files) == 1 else 'files'}: nothing else is known to have {them}",
+        f"{'file' if len(files) == 1 else 'files'}: {no_other} {them}",
     )
 
 
@@ -90,24 +136,23 @@ def _proof(one: GoneChange) -> dict[str, Any]:
     return {key: one.change[key] for key in keys if one.change[key]} | {"snapshot": file.snapshot, "file": file.file}
 
 
-def _since(context: DetectorContext, replica: Replica, earlier: ServerFile) -> str:
-    """What its present file shows of how the server lost them."""
-    server, before = replica.server, earlier.replica.origin
-    if before and replica.origin and before != replica.origin:
-        return f"{server} has another server UUID since: it was refreshed, which deletes all that its supplier lacks"
-    now = ranges_of(context.topology, replica).get(before or "")
+def _since(context: DetectorContext, last: ServerFile, earlier: ServerFile) -> str:
+    """What its last file shows of how the server lost them."""
+    server, before, own = last.replica.server, earlier.replica.origin, own_of(last.file) or last.replica.origin
+    collected = last.file.snapshot == context.topology.snapshot
+    by = "" if collected else f", as {_named([last])} shows"
+    if before and own and before != own:
+        return (
+            f"{server} has another server UUID since{by}: it was refreshed, which deletes all that its supplier lacks"
+        )
+    now = last.ranges.get(before or "")
     had = earlier.ranges.get(before or "")
     if before and had and (now is None or now[1] < had[1]):
-        own = cid_text(now[1], before) if now else "none"
-        return f"its newest own change was {cid_text(had[1], before)} then and is {own} now: it was restored from an older state"
-    return f"its present file does not: {server} was restored from an older state, or lost them"
-
-
-def _assumes(context: DetectorContext, replica: Replica, files: Sequence[ServerFile]) -> tuple[str, ...]:
-    """The order of the files where no clock of the server tells it, and that nobody got the changes behind its own file."""
-    case, shown = context.case, context.topology
-    now = now_at(case, shown, replica)
-    others = [one for one in shown.replicas if one.claims and one.suffix == replica.suffix and one is not replica]
-    found = () if all(one.now < now for one in files) else (COLLECTED_IN_ORDER,)
-    behind = any(now_at(case, shown, one) < now for one in others)
-    return (*found, FILES_OF_ONE_TIME) if behind else found
+        newest = cid_text(now[1], before) if now else "none"
+        is_now = "is" if collected else "was"
+        return (
+            f"its newest own change was {cid_text(had[1], before)} then and {is_now} {newest} "
+            f"{'now' if collected else 'in ' + _named([last])}: it was restored from an older state"
+        )
+    file = "its present file" if collected else _named([last])
+    return f"{file} does not: {server} was restored from an older state, or lost them"

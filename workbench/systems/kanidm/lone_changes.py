@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from workbench.model import listed
 from workbench.repair.plan_types import View
+from workbench.replication.entry.diagnosis.file_times import read_in_part
 from workbench.replication.entry.diagnosis.state_comparison import states_of
 from workbench.systems.kanidm.domains import Filling
 
@@ -15,8 +16,16 @@ def has_alone(view: View, server: str, filled: Collection[str], count: int) -> s
     if _untold(view, server, filled):
         blind = listed(_kept_blind(view, filled))
         return f"nothing tells what of it another server has, for entries of {blind} were not collected"
-    has = "has" if not _kept_blind(view, filled) else "is known to have"
+    kept = view.model.servers.keys() - {*filled}
+    in_part = _in_part(view, kept)
+    has = "has" if not (_kept_blind(view, filled) or in_part) else "is known to have"
     changes = f"{count:,} {'change' if count == 1 else 'changes'}" if count else "no changes"
+    if _in_part(view, [server]):
+        return (
+            f"of the entries that could be read in its file it has {changes} that no "
+            f"{'other server' if len(filled) == 1 else 'server that keeps its data'} {has}; what its other entries have is "
+            "not known"
+        )
     return f"it has {changes} that no {'other server' if len(filled) == 1 else 'server that keeps its data'} {has}"
 
 
@@ -42,4 +51,15 @@ def untold_loss(view: View, fillings: Sequence[Filling]) -> str:
     filled = [to for _, to in fillings]
     if untold := [server for server in filled if _untold(view, server, filled)]:
         return f"whatever only {listed(untold, 'and')} {'has' if len(untold) == 1 else 'have'}: no collected entries tell it"
+    if cut := _in_part(view, filled):
+        return f"whatever only {listed(cut, 'and')} {'has' if len(cut) == 1 else 'have'} of what could not be read in {_its(cut)}"
     return ""
+
+
+def _its(cut: Sequence[str]) -> str:
+    return "its file" if len(cut) == 1 else "their files"
+
+
+def _in_part(view: View, servers: Collection[str]) -> list[str]:
+    """Those of these servers of which some entries could not be read."""
+    return sorted(name for name in servers if read_in_part(view.context, name, view.suffix))

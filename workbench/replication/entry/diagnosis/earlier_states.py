@@ -10,7 +10,7 @@ anything told of an entry that may have been deleted since and forgotten, as eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,10 @@ import numpy as np
 from workbench.case.case import Case
 from workbench.diagnosis.entry_names import names_of
 from workbench.engine.states import LOOKED_AT, EntryStates, Lacked, differing, held_together, states_in, unlike
-from workbench.intake.inputs import Input
+from workbench.replication.entry.diagnosis.server_files import ServerFile, earlier_files, own_origins
 from workbench.replication.entry.rules.entries import Ranges
-from workbench.rules.vectors import Span
 from workbench.rules.verdicts import SAYS
-from workbench.systems import format_with
-from workbench.topology.topology import EARLIER_SNAPSHOT, VECTOR, Replica, Row, Topology
+from workbench.topology.topology import EARLIER_SNAPSHOT, Row, Topology
 
 CHANGE_STATE = "change_state"
 """The kind of evidence that this rests on."""
@@ -37,31 +35,56 @@ REPLACED_SINCE = "an earlier file shows it, and no collected server has it any m
 
 
 @dataclass(frozen=True)
-class ServerFile:
-    """What one file shows of a server: its claims, and what time it was there."""
-
-    replica: Replica
-    file: Input
-    ranges: Ranges
-    now: int
-
-
-@dataclass(frozen=True)
 class GoneChange:
     """A change that earlier files show, and no present one.
 
-    change      its row, with the server that showed it: its maker, if that is among them
-    files       the earlier files that show it
-    missed_by   servers whose vector covers it
-    may_have    servers whose vector covers it and whose entries were not collected
-    forgotten   a deletion old enough for the servers that had it to have forgotten it
+    change        its row, with a server that showed it and does not any more: its maker, if that is among them
+    files         the earlier files of that server that show it
+    last          the last file of that server, which does not
+    missed_by     servers whose vector covers it
+    may_have      servers whose vector covers it and whose entries were not collected
+    not_again     last files of servers that were not collected again, and that show it or may have received it since
+    shown_by      which of them show it
+    maker_unseen  no file is known to be of the server that made it
+    forgotten     a deletion old enough for the servers that had it to have forgotten it
     """
 
     change: Row
     files: Sequence[ServerFile]
+    last: ServerFile
     missed_by: Sequence[str]
     may_have: Sequence[str]
+    not_again: Sequence[ServerFile] = ()
+    shown_by: Sequence[ServerFile] = ()
+    maker_unseen: bool = False
     forgotten: bool = False
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files that are compared.
+
+    last      the last file of each server: those of the servers that were collected come first, then those of the servers that
+              are there in another domain, then those of the servers that were not collected again
+    before    the others, in the order of time
+    present   how many of the last files are of servers that were collected
+    closed    how many of the last files come before those of the servers that were not collected again
+    """
+
+    last: Sequence[ServerFile]
+    before: Sequence[ServerFile]
+    present: int
+    closed: int
+
+    def last_of(self, server: str) -> int:
+        """The number of the last file of a server."""
+        return next(number for number, one in enumerate(self.last) if one.replica.server == server)
+
+    def lost_in(self, server: str, after: ServerFile) -> ServerFile:
+        """The first file of a server behind one that shows a change, the last one that does."""
+        mine = [one for one in self.before if one.replica.server == server]
+        later = mine[next(number for number, one in enumerate(mine) if one is after) + 1 :]
+        return later[0] if later else self.last[self.last_of(server)]
 
 
 def gone_changes(
@@ -71,67 +94,28 @@ def gone_changes(
 
     without_entries  the servers of the domain whose entries were not collected, with what they claim
     """
-    earlier = list(_earlier_files(case, shown, present))
+    earlier = list(earlier_files(case, shown, present))
     if not earlier or not present:
         return []
     names = {one.replica.server for one in present}
-    newest: dict[str, ServerFile] = {}
-    for one in earlier:
-        if one.replica.server not in names:
-            newest[one.replica.server] = (
-                one  # of a server that was not collected again its last file counts as the present one
-            )
-    last = [*present, *newest.values()]
-    before = [one for one in earlier if one.replica.server in names]
-    files = [*last, *before]
-    states, digests = ([case.parts(name, one.file) for one in files] for name in ("states", "digests"))
+    newest = {one.replica.server: one for one in earlier if one.replica.server not in names}
+    blind = {server for server, _ in without_entries}
+    there = {one.server for one in shown.replicas if one.claims} - blind
+    elsewhere = [one for server, one in newest.items() if server in there]
+    away = [one for server, one in newest.items() if server not in there]
+    last = [*present, *elsewhere, *away]
+    before = [one for one in earlier if all(one is not other for other in newest.values())]
+    files = _Files(last, before, len(present), len(present) + len(elsewhere))
+    everything = [*last, *before]
+    states, digests = ([case.parts(name, one.file) for one in everything] for name in ("states", "digests"))
     found: list[GoneChange] = []
     for buckets in held_together(differing(digests), LOOKED_AT):
         for numbers in held_together(unlike(states, buckets)):
             held = states_in(states, numbers)
-            some = held.gone_since(
-                len(last), _forgotten(shown, last, before), np.array([one.file.whole for one in last])
-            )
-            found += _told(case, shown, held, some, (last, before), len(present), without_entries)
+            whole = np.array([one.file.whole for one in last])
+            some = held.gone_since(files.closed, len(last), _forgotten(shown, last, before), whole)
+            found += _told(case, shown, held, some, files, dict(without_entries))
     return found
-
-
-def _earlier_files(case: Case, shown: Topology, present: Sequence[ServerFile]) -> Iterator[ServerFile]:
-    """Files with the entries of servers of the same domain that are not the present ones, in the order of time."""
-    assert shown.pulling is not None
-    labels = list(case.snapshots)
-    known = labels[: labels.index(shown.snapshot) + 1] if shown.snapshot in labels else []
-    of_file: dict[tuple[str, str], list[Row]] = {}
-    for row in (
-        case.arrow("vectors").select(["snapshot", "file", "kind", "generation", "origin", "min", "max"]).to_pylist()
-    ):
-        if row["kind"] == "server":
-            of_file.setdefault((row["snapshot"], row["file"]), []).append(row)
-    domains = {one.replica.generation for one in present}
-    now = {(one.file.snapshot, one.file.file) for one in present}
-    clock = {one.replica.server: one.now for one in present}
-    found = []
-    for one in case.inputs:
-        rows = of_file.get((one.snapshot, one.file))
-        if not one.kind or not rows or one.snapshot not in known or (one.snapshot, one.file) in now:
-            continue
-        domain = next((row["generation"] for row in rows if row["generation"]), None)
-        if domain not in domains or not any(part["table"] == "states" for part in one.parts):
-            continue
-        told = shown.pulling.now(one.facts)
-        if one.snapshot == shown.snapshot and (told is None or told >= clock.get(one.server, 0)):
-            continue
-        vector = {row["origin"]: Span(row["min"], row["max"]) for row in rows if row["origin"] and row["min"]}
-        own = one.facts.get("origins", {}).get(one.suffix or "")
-        evidence = (format_with(one.kind).evidence, VECTOR)
-        replica = Replica(one.server, one.suffix, own, domain, vector, evidence=evidence, told_in=one.file)
-        halves = shown.system.halves
-        ranges = {
-            of: (halves(span.min)[0], halves(span.max)[0]) for of, span in vector.items() if span.min and span.max
-        }
-        time = told if told is not None else max((end for _, end in ranges.values()), default=0)
-        found.append((known.index(one.snapshot), time, one.file, ServerFile(replica, one, ranges, time)))
-    yield from (one for *_, one in sorted(found, key=lambda each: each[:3]))
 
 
 def _forgotten(shown: Topology, last: Sequence[ServerFile], before: Sequence[ServerFile]) -> np.ndarray[Any, Any]:
@@ -151,32 +135,36 @@ def _forgotten(shown: Topology, last: Sequence[ServerFile], before: Sequence[Ser
 
 
 def _told(
-    case: Case,
-    shown: Topology,
-    held: EntryStates,
-    some: Lacked,
-    files: tuple[Sequence[ServerFile], Sequence[ServerFile]],
-    present: int,
-    without_entries: Sequence[tuple[str, Ranges]],
+    case: Case, shown: Topology, held: EntryStates, some: Lacked, files: _Files, without_entries: Mapping[str, Ranges]
 ) -> Iterator[GoneChange]:
-    last, before = files
     assert shown.pulling is not None
-    newest = max(one.now for one in last[:present])
+    last, before, present = files.last, files.before, files.last[: files.present]
+    newest = max(one.now for one in present)
     some = some[some.time <= newest]  # what is younger than all present files may be there by now
     if not len(some):
         return
-    holders = held.holders(some)[len(last) :]
-    lacks = [held.lacking(number, some) for number in range(present)]
-    clock = {one.replica.server: one.now for one in last[:present]}
+    holders = held.holders(some)
+    lacks = [held.lacking(number, some) for number in range(len(present))]
+    clock = {one.replica.server: one.now for one in last}
     names = names_of(case, [one.file for one in [*before, *last]], {held.entries[at] for at in some.entry.tolist()})
+    known = own_origins(case, shown, last[0].replica.suffix)
+    labels = list(case.snapshots)
     for at in range(len(some)):
         time, origin = held.cid(some, at)
-        having = [one for one, has in zip(before, holders, strict=True) if has[at]]
-        maker = next((one for one in having if one.replica.origin == origin), having[-1])
+        having = [one for one, has in zip(before, holders[len(last) :], strict=True) if has[at]]
+        losing = [one for one in having if not holders[files.last_of(one.replica.server)][at]]
+        if not losing:  # the last file of every server that had it shows it
+            continue
+        maker = next((one for one in losing if one.replica.origin == origin), losing[-1])
+        server = maker.replica.server
+        ends = {one.replica.server: one for one in losing}
+        lost = {name: labels.index(files.lost_in(name, one).file.snapshot) for name, one in ends.items()}
+        shown_by = [one for number, one in enumerate(last) if number >= files.closed and holders[number][at]]
+        away = [one for one in last[files.closed :] if one.replica.server not in without_entries]
         entry, attribute = held.entries[int(some.entry[at])], int(some.attribute[at])
         key = shown.system.order_key(origin, time, 0)
         row = {
-            "server": maker.replica.server,
+            "server": server,
             "suffix": last[0].replica.suffix,
             "origin": origin,
             "position": shown.system.show(key),
@@ -188,15 +176,28 @@ def _told(
         cut = [clock[one.replica.server] - shown.pulling.remember for one in having]
         yield GoneChange(
             row,
-            having,
+            [one for one in having if one.replica.server == server],
+            last[files.last_of(server)],
             [
                 one.replica.server
-                for number, one in enumerate(last[:present])
+                for number, one in enumerate(present)
                 if _covers(one.ranges, origin, time) and lacks[number][at]
             ],
-            sorted(server for server, ranges in without_entries if _covers(ranges, origin, time)),
+            sorted(name for name, ranges in without_entries.items() if _covers(ranges, origin, time)),
+            [one for one in away if one in shown_by or _may_have_received(one, lost, labels)],
+            shown_by,
+            origin not in known,
             attribute < 0 and all(time < before_that for before_that in cut),
         )
+
+
+def _may_have_received(one: ServerFile, lost: Mapping[str, int], labels: Sequence[str]) -> bool:
+    """True of a server that was not collected again, if another one still had the change after its last file was written.
+
+    lost  server that had it -> the number of the first snapshot in which it has it no more
+    """
+    number = labels.index(one.file.snapshot)
+    return any(number < later for server, later in lost.items() if server != one.replica.server)
 
 
 def _covers(ranges: Ranges, origin: str, time: int) -> bool:

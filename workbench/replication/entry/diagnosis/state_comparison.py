@@ -38,11 +38,11 @@ from workbench.replication.entry.diagnosis.earlier_states import (
     CHANGE_STATE,
     LACKS,
     GoneChange,
-    ServerFile,
     gone_changes,
     missed_rows,
 )
 from workbench.replication.entry.diagnosis.pull_outcomes import PullOutcomes, of_other_version
+from workbench.replication.entry.diagnosis.server_files import ServerFile
 from workbench.replication.entry.diagnosis.shown_changes import counted_between
 from workbench.replication.entry.rules.entries import (
     DOMAIN_UNTOLD,

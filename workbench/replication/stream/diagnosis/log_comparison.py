@@ -335,9 +335,9 @@ class Streams:
 
     @cached_property
     def passed(self) -> dict[tuple[str, str], dict[int, Elsewhere]]:
-        """Replica and master -> the commits that the replica passed over, and that another file has."""
+        """Replica and master -> the commits that the replica passed over, and that another file has, and none otherwise."""
         told = self.case, self.shown.snapshot, self.applied
-        return {(one.server, one.master): commits_elsewhere(*told, one) for one in self.applied}
+        return {(one.server, one.master): commits_elsewhere(*told, one).undisputed for one in self.applied}
 
     def _covered(self, one: Applied) -> int:
         """The last commit of its master that a replica's own log shows, where it keeps one; it may be younger than its tables."""
