@@ -231,12 +231,12 @@ def _from(streams: Streams, one: Applied, positions: Sequence[str]) -> str:
     """Where messages of transactions can be taken from, as the end of a sentence."""
     log = streams.logs[one.source or ""]
     places = {told.key[1]: told.place for told in streams.passed[one.server, one.master].values()}
-    if {*positions} <= places.keys():
-        return f"from {listed(sorted({places[at] for at in positions}))}"
     rows = [row for origin in log.sums for row in log.rows_of(origin, list(positions)).values()]
     whole = sum(row["outcome"] == COMMITTED for row in rows)
     if whole == len(positions):
         return f"from the log of {one.source}"
+    if {*positions} <= places.keys():
+        return f"from {listed(sorted({places[at] for at in positions}))}"
     held = (
         f": its exported log holds {whole:,} of them whole" if whole else ": its exported log does not hold them whole"
     )
