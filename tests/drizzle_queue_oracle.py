@@ -116,19 +116,19 @@ def _beyond_the_log(made: Queues, alone: list[Mapping[str, Any]]) -> Iterator[st
         if (row["items"] if row else []) != part:
             yield f"{name} has {part} in part behind the end of the log: {row}"
         row = told.pop(("QUEUE_GAP", name), None)
-        lacks = {*range(after + 1, max(ends, default=after))} - {*ends}
+        lacks = _passed_over(made, slave)
         said = {at for one in (row["evidence"] if row else ()) for at in range(one["first"], one["last"] + 1)}
-        applied = {row.number for row in made.shown if 0 < row.commit <= slave.applied}
-        open_ended = bool(_open(slave) - applied)
-        if said != (set() if open_ended else lacks):
+        if said != lacks:
             yield f"{name} does not have the commits {sorted(lacks)} behind the end of the log: {row}"
     if told:
         yield f"said for nothing: {[row['summary'] for row in told.values()]}"
 
 
-def _open(slave: Slave) -> set[int]:
-    """Of what transactions a queue does not have the end."""
-    return {row.number for row in slave.queue} - {row.number for row in slave.queue if row.commit}
+def _passed_over(made: Queues, slave: Slave) -> set[int]:
+    """The commits that a queue goes on without behind the end of the log: what has no end there does not get it any more."""
+    after = max(slave.applied, _end_of_log(made))
+    ends = {row.commit for row in slave.queue if row.commit > after}
+    return {*range(after + 1, max(ends, default=after))} - ends
 
 
 def _pending(truths: Mapping[str, Truth], found: Found) -> Iterator[str]:
@@ -266,7 +266,9 @@ def _stopped(made: Queues, truths: Mapping[str, Truth], found: Found) -> Iterato
         yield f"{wanted} stand still: {there}"
     for row in told:
         truth = truths[row["server"]]
-        if not truth.blind and ("fill its queue" in row["fix"][0]["repair"]) != bool(truth.holes):
+        if not truth.blind and ("fill its queue" in row["fix"][0]["repair"]) != bool(
+            truth.holes or _passed_over(made, made.slaves[row["server"]])
+        ):
             yield f"{row['server']} lacks {truth.holes}: {row['fix']}"
 
 
