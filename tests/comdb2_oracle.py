@@ -120,8 +120,8 @@ def _gaps(made: Tree, found: Found) -> Iterator[str]:
             one["server"] for one in found["findings"] if one["code"] == "LOG_GAP" and one["severity"] == "error"
         }
         # Nothing is lacking where it pulls from a node that has the file and goes further, by itself or with what it gets. Where
-        # nobody goes on to the head, what is sent ends before it, and the gap stays.
-        senders = {other for one in found["pending"] if one["server"] == name for other in one["suppliers"]}
+        # no sender reaches the head, what is sent ends before it, and the gap stays.
+        senders = {other for row in found["pending"] if row["server"] == name for other in row["suppliers"]}
         if idle := sorted(other for other in senders if not _sends(made, other, name)):
             yield f"{', '.join(idle)} is said to send to {name}, and does not have its file"
         if (wanted == "now" or (wanted == "source" and not senders)) != (name in reported):

@@ -104,7 +104,7 @@ def contradictions(made: Queues, found: Found, planned: Plan, line: str, text: s
 
 
 def _beyond_the_log(made: Queues, alone: list[Mapping[str, Any]]) -> Iterator[str]:
-    """The messages and numbers that the diagnosis says a queue lacks behind the end of the log."""
+    """Of each queue, the diagnosis names the messages and numbers that it lacks behind the end of the log, and no others."""
     told = {(row["code"], row["server"]): row for row in alone}
     for name, slave in made.slaves.items():
         if not _read(slave) or slave.unreadable:

@@ -160,14 +160,7 @@ def behind_when_read(context: DetectorContext) -> Iterator[Finding]:
             f"read at {reading.began:%Y-%m-%d %H:%M:%S}, and the sessions of {links} are refused because "
             f"the clocks differ; {listed(right)} {'was' if len(right) == 1 else 'were'} right when read",
             server=server,
-            evidence=(
-                {
-                    "server": server,
-                    "log_ends": ends.isoformat(),
-                    "read": reading.began.isoformat(),
-                    "seconds_before": round(behind.total_seconds()),
-                },
-            ),
+            evidence=(_behind_row(server, ends, reading.began),),
             root=f"the clock of {server} is {time_passed(behind)} behind",
             fix=(_set_right(server),),
         )
@@ -199,17 +192,16 @@ def set_back(context: DetectorContext) -> Iterator[Finding]:
             f"earlier, and end at {ends:%Y-%m-%d %H:%M:%S}; it was read at {reading.began:%Y-%m-%d %H:%M:%S}. The times of its "
             "logs since then are too early by as much",
             server=server,
-            evidence=(
-                {
-                    "server": server,
-                    "log_ends": ends.isoformat(),
-                    "read": reading.began.isoformat(),
-                    "seconds_before": round(behind.total_seconds()),
-                },
-            ),
+            evidence=(_behind_row(server, ends, reading.began),),
             root=f"the clock of {server} is {time_passed(behind)} behind",
             fix=(_set_right(server),),
         )
+
+
+def _behind_row(server: str, ends: datetime, read: datetime) -> Mapping[str, object]:
+    """What shows that a clock was behind: where a log ends, and when it was read."""
+    behind = round((read - ends).total_seconds())
+    return {"server": server, "log_ends": ends.isoformat(), "read": read.isoformat(), "seconds_before": behind}
 
 
 def _set_right(server: str) -> Mapping[str, Any]:
