@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from detector_samples import of, stamp
+from entry_samples import answered
 from link_samples import BROKEN_OFF, bind_resumed, line, mesh, refused_change
 from mesh_samples import case_of, csn
-from test_says_what_is_known import changed_after_its_deletion
+from test_says_what_is_known import ANNA, changed_after_its_deletion
 from test_thrown_away import verdicts
 
 from workbench.diagnosis.case_diagnosis import diagnose
@@ -137,4 +138,19 @@ def test_an_access_log_whose_times_go_back(order: str, proves: bool, tmp_path: P
         "set back": log[:at] + late + log[at:],
     }
     files["s1.access.log"] = whole[order]
+    assert (verdicts(tmp_path, files, csn(12, 3))["s1"] == ("missing", "log_lacks")) is proves
+
+
+@pytest.mark.parametrize(("ahead", "earlier", "proves"), [(0, False, True), (700, False, False), (700, True, True)])
+def test_positions_that_run_ahead_prove_no_loss_also_where_a_late_change_hides_it(
+    ahead: int, earlier: bool, proves: bool, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: the clock of s3 was set right, and its positions stayed 11 minutes ahead; a change came later than that."""
+    files = changed_after_its_deletion("added")
+    files["s3.access.log"] = "".join(
+        answered(second - ahead, "uid=some,ou=people", csn(second, 3), operation="MOD") for second in (1, 8, 12, 15)
+    )
+    came = [(9, ANNA, csn(8, 3))] * earlier + [(20, "uid=some,ou=people", csn(15, 3))]
+    began = f"{stamp(2)} conn=7 fd=64 slot=64 connection from local to /run/x\n"
+    files["s1.access.log"] = began + "".join(answered(*change, replicated=True, operation="MOD") for change in came)
     assert (verdicts(tmp_path, files, csn(12, 3))["s1"] == ("missing", "log_lacks")) is proves

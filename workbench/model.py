@@ -472,6 +472,8 @@ NO_END = datetime(9998, 1, 1, tzinfo=UTC)
 ACCESS_LOG_SWITCHES = "access_log_switches"
 """Fact of a log: when its server ended its log of operations (`OFF`), and had room for it again or started (`ROOM`, `START`)."""
 OFF, ROOM, START = "off", "room", "start"
+AHEAD_OF_CLOCK = "ahead_of_clock"
+"""Fact of a log of operations: origin -> by how many seconds its positions were ahead of the clock that logged them, at the most."""
 
 
 def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:

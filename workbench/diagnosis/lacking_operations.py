@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from workbench.engine.positions import NONE, Positions, of_keys, place, union
 from workbench.engine.selective_read import changes_of, named_in
 from workbench.intake.inputs import SILENT, Input, set_back_in, spans_of
-from workbench.model import ACCESS_LOG_SWITCHES, NO_END, OFF, ROOM
+from workbench.model import ACCESS_LOG_SWITCHES, AHEAD_OF_CLOCK, NO_END, OFF, ROOM
 from workbench.rules.verdicts import TOTAL, Reset
 from workbench.systems import System, format_with
 from workbench.tables import Numbers
@@ -145,6 +145,7 @@ class OperationLogs:
             chosen = np.unique(after)
             around = np.unique(np.concatenate([chosen, chosen[chosen > 0] - 1]))
             first = self._first_times(log, theirs[around].keys(self.system, self.names))
+            in_time = self._furthest_ahead(self.names[origin]) <= _IN_TIME
             times = {
                 int(at): first.get(key)
                 for at, key in zip(around, theirs[around].keys(self.system, self.names), strict=True)
@@ -158,10 +159,16 @@ class OperationLogs:
                 # The log may have been off, or of a form that tells nothing, until it went on.
                 whole = max([began, *(until for since, until in silent if since <= at)])
                 covered = positions.hi[asked_of] >= self.system.instant(whole + ahead + timedelta(seconds=1))
-                # Positions that ran ahead stand while the clock catches up: only what came before it in this log tells then.
-                covered &= ahead <= _IN_TIME or (before is not None and before >= whole)
+                # Positions that ran ahead stand while the clock catches up, and a change that comes late hides it: only what came
+                # before it in this log tells then.
+                covered &= in_time or (before is not None and before >= whole)
                 lacking[asked_of[(after == number) & covered]] = True
         return lacking
+
+    def _furthest_ahead(self, origin: str) -> timedelta:
+        """By how much the positions of an origin were ahead of a clock that logged them, at the most, in any log."""
+        found = (log.facts.get(AHEAD_OF_CLOCK, {}).get(origin, {}).get("max", 0) for log in self.evidence.inputs)
+        return timedelta(seconds=max(found, default=0))
 
     def _first_times(self, log: Input, wanted: Sequence[str]) -> dict[str, datetime]:
         """When a log first names these changes as applied, or as received over a session."""

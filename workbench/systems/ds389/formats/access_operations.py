@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.model import AHEAD_OF_CLOCK
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.formats.log_lines import Column
 from workbench.systems.ds389.formats.log_times import NO_TIME
@@ -352,9 +353,13 @@ def _facts(batch: Batch, with_csn: Column, plain: int, late: Iterable[dict[str, 
     first = np.flatnonzero(np.append(True, origin[order][1:] != origin[order][:-1])) if len(order) else order
     last = np.append(first[1:], len(order)) - 1 if len(order) else order
     seen: dict[str, dict[str, Any]] = {}
+    at = batch.at[with_csn]
+    before = np.where(at == NO_TIME, 0, (high >> 16) - at // 1_000_000)
+    ahead: dict[str, dict[str, int]] = {}
     for begin, end in zip(first.tolist(), last.tolist(), strict=True):
         low_end, high_end = (f"{high[order[i]]:012x}{low[order[i]]:08x}" for i in (begin, end))
         seen[origin_of(low_end)] = {"count": end - begin + 1, "min": low_end, "max": high_end}
+        ahead[origin_of(low_end)] = {"max": int(before[order[begin : end + 1]].max())}
     more = 0
     for row in late:
         if csn := row["position"]:
@@ -367,4 +372,5 @@ def _facts(batch: Batch, with_csn: Column, plain: int, late: Iterable[dict[str, 
         "results_with_csn": len(order) + more,
         "results_without_csn_on_replication": plain,
         "by_origin": seen,
+        **({AHEAD_OF_CLOCK: ahead} if ahead else {}),
     }
