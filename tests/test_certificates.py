@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from certificate_samples import Signed, block, certificate, kept_file, pem
 from detector_samples import findings, of, stamp
-from link_samples import FINE, NO_CONNECTION, REFUSED_LOGIN, Files, bind_failed, mesh, not_connected
+from link_samples import FINE, NO_CONNECTION, REFUSED_LOGIN, Files, bind_failed, line, mesh, not_connected
 from mesh_samples import case_of
 from test_report import shown_in
 
@@ -341,6 +341,28 @@ def test_an_expired_certificate_is_named_in_the_first_line(tmp_path: Path) -> No
         {**encrypted(), "s2.certificates.pem": kept_file([("Server-Cert", "u,u,u", old)], "Server-Cert")},
     )
     assert "(TLS fails, the certificate of s2 expired at 2024-03-23 10:27 UTC)" in headline(diagnose(case))
+
+
+VERIFIED = "WARN - Security Initialization - SSL alert: CERT_VerifyCertificateNow: verify certificate failed for cert Server-Cert"
+FAMILY = "of family cn=RSA,cn=encryption,cn=config (Netscape Portable Runtime error"
+SAID = f"{VERIFIED} {FAMILY} -8181 - Peer's Certificate has expired.)"
+ISSUER = f"{VERIFIED} {FAMILY} -8179 - Peer's Certificate issuer is not recognized.)"
+UP = "INFO - main - 389-Directory/3.1.2 B2026.125.0709 starting up"
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [((SAID, UP), True), ((SAID, UP, UP), False), ((UP, SAID, UP), True), ((ISSUER, UP), False)],
+    ids=["at its start", "at the start before", "only at the last start", "an authority of its own"],
+)
+def test_a_server_says_of_its_own_certificate_that_it_has_expired(
+    lines: tuple[str, ...], names: bool, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2, where no certificate was collected: only the log of the consumer had the word."""
+    log = "".join(line(3 + second, text) for second, text in enumerate(lines))
+    (one,) = of("LINK_FAILING", findings(tmp_path, {**encrypted(), "s2.errors.log": log}))
+    assert one["reason"] == "tls" and ("Peer's Certificate has expired" in one["summary"]) is names
+    assert ("dsctl INSTANCE tls import-server-cert" in one["fix"][0]["repair"]) is names
 
 
 def test_each_cause_is_said_and_all_of_them(tmp_path: Path) -> None:

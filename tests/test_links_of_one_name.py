@@ -84,3 +84,36 @@ def test_a_consumer_that_has_another_suffix_alone_is_reached_for_the_wrong_one(t
 def test_a_consumer_without_data_is_told_as_not_initialised() -> None:
     cause = cause_of("Error (19) Replication error acquiring replica: replica is not initialized (not initialized)")
     assert cause is not None and (cause.reason, cause.code) == ("not_initialised", 19)
+
+
+# --- the suffix that an agreement names is not the one below whose replica it stands
+
+
+def _elsewhere(root: str, said: bool = True) -> Files:
+    """The agreement of s1 names another suffix; s1 was started at 20 s, and says what it thinks of that."""
+    files = mesh(NEVER_YET, ended=None)
+    entry = str(files["s1.agreements.ldif"])
+    files["s1.agreements.ldif"] = entry.replace("nsDS5ReplicaRoot: dc=example,dc=com", f"nsDS5ReplicaRoot: {root}")
+    name = "cn=to-s2,cn=replica,cn=dc\\3Dexample\\2Cdc\\3Dcom,cn=mapping tree,cn=config"
+    text = f"Failed to get replica for agreement {name} on replicated suffix {root})."
+    files["s1.errors.log"] = line(20, f"ERR - NSMMReplicationPlugin - agmt_new_from_entry - {text}") * said
+    files["s1.errors.log"] += line(21, "INFO - slapd_daemon - slapd started.  Listening on port 38901")
+    return files
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_an_agreement_that_names_a_suffix_of_no_replica_is_passed_over(said: bool, tmp_path: Path) -> None:
+    """Seen on 3.1.2 after a slip in dse.ldif: nothing was said of the link, and a change of the entry crashed the server."""
+    found = findings(tmp_path, _elsewhere("dc=exampel,dc=com", said))
+    (one,) = of("LINK_FAILING", found)
+    assert (one["reason"], one["server"], one["link"]) == ("wrong_suffix", "s1", "to-s2")
+    assert "names dc=exampel,dc=com as its suffix" in one["summary"] and "5 changes wait behind it" in one["summary"]
+    assert ("as its errors log says" in one["summary"]) is said and bool(one.get("since")) is said
+    assert one["fix"][0]["repair"].startswith(
+        "stop s1, write `nsDS5ReplicaRoot: dc=example,dc=com` into the entry to-s2"
+    )
+    assert not any("exampel" in str(each["suffix"]) for each in found)
+
+
+def test_the_suffix_of_an_agreement_may_be_spelled_otherwise(tmp_path: Path) -> None:
+    assert not of("LINK_FAILING", findings(tmp_path, _elsewhere("DC=Example, DC=com", said=False)))

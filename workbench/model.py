@@ -473,7 +473,7 @@ ACCESS_LOG_SWITCHES = "access_log_switches"
 """Fact of a log: when its server ended its log of operations (`OFF`), and had room for it again or started (`ROOM`, `START`)."""
 OFF, ROOM, START = "off", "room", "start"
 AHEAD_OF_CLOCK = "ahead_of_clock"
-"""Fact of a log of operations: origin -> by how many seconds its positions were ahead of the clock that logged them, at the most."""
+"""Fact of a log of operations: origin -> by how many seconds, at the most, its positions were ahead of the clock of that log."""
 
 
 def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:

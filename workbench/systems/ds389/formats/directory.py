@@ -35,6 +35,8 @@ _CHANGELOG_DN = re.compile(
 """Up to 1.4 a server has one changelog, since 2.0 each backend its own."""
 _AGREEMENT_CLASSES = {"nsds5replicationagreement", "nsdswindowsreplicationagreement"}
 _ESCAPED = re.compile(r"\\([0-9a-fA-F]{2})|\\(.)")
+_PLAIN_NAME = re.compile(r"[a-z0-9=,._ -]{1,1000}")
+"""The name of a suffix that is the same in every spelling."""
 _CODE = re.compile(r"(?:Error )?\(?(-?[0-9]{1,9})\)? ")
 
 
@@ -55,9 +57,25 @@ def suffix_of(entry: Entry) -> str | None:
     """The suffix that a replica or an agreement belongs to: its nsDS5ReplicaRoot, else the one its name holds."""
     if root := entry.text("nsDS5ReplicaRoot"):
         return suffix_named(root)
+    return _suffix_above(entry)
+
+
+def _suffix_above(entry: Entry) -> str | None:
+    """The suffix that the name of a replica or of an agreement holds."""
     if found := _placed(_REPLICA_DN, entry) or _placed(_AGREEMENT_DN, entry):
         return suffix_named(_ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1].strip('"')))
     return None
+
+
+def _misplaced(known: Iterable[tuple[str, Entry]]) -> dict[int, str]:
+    """Offset of an agreement -> the suffix above it, where it names another one below which nothing stands."""
+    placed = [(kind, entry, _suffix_above(entry), suffix_of(entry)) for kind, entry in known]
+    above = {place for _, _, place, _ in placed}
+    return {
+        entry.offset: place
+        for kind, entry, place, named in placed
+        if kind == "agreement" and place and named != place and named not in above and _PLAIN_NAME.fullmatch(place)
+    }
 
 
 def generalized_time(text: str | None) -> datetime | None:
@@ -236,13 +254,15 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     `untried` has when an agreement (its suffix and name) was changed, where its status tells of no attempt since.
     `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such; `backoff`
     the least and the most seconds that a replica waits after a session that failed.
+    `misplaced` has the suffix that an agreement names (its suffix and name) where it stands below the replica of another one.
     `addresses`: where the server listens; `listens_only_at`: on which name or address alone.
     `replication`: how the plug-in that replicates is switched.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
     entries = list(entries)
     known = [(kind, entry) for entry in entries if (kind := kind_of(entry))]
-    suffixes = {suffix: 1 for _, entry in known if (suffix := suffix_of(entry))}
+    misplaced = _misplaced(known)
+    suffixes = {suffix: 1 for _, entry in known if (suffix := misplaced.get(entry.offset) or suffix_of(entry))}
     vectors: list[Row] = []
     links: list[Row] = []
     holders: dict[str, Any] = {}
@@ -256,9 +276,10 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     untried: dict[str, str] = {}
     backoff: dict[str, list[str]] = {}
     ignoring: dict[str, str] = {}
+    wrong_roots: dict[str, str] = {}
     unreadable = 0
     for kind, entry in known:
-        suffix = suffix_of(entry)
+        suffix = misplaced.get(entry.offset) or suffix_of(entry)
         name = source.server
         if kind == "replica":
             found = [link_row(value, entry.offset, suffixes) for value in entry.texts("nsds5agmtmaxcsn")]
@@ -282,6 +303,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             # The secret goes first: behind the `=` of `userPassword=x,cn=replica,...` nothing shows what x is.
             name = clean(entry.text("cn") or clean(entry.dn).split(",", 1)[0].partition("=")[2])
             mine = [_agreement(entry, name)]
+            if entry.offset in misplaced:
+                wrong_roots[f"{suffix or ''} {name}"] = suffix_of(entry) or ""
             if re.fullmatch("[0-9]{1,9}", pause := entry.text("nsds5ReplicaSessionPauseTime") or ""):
                 pauses[f"{suffix or ''} {name}"] = pause
             if last := _tried(entry):
@@ -321,6 +344,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"tried": tried} if tried else {}
     facts |= {"untried": untried} if untried else {}
     facts |= {"backoff": backoff} if backoff else {}
+    facts |= {"misplaced": wrong_roots} if wrong_roots else {}
     facts |= {"ignores_missing": ignoring} if ignoring else {}
     stores = {
         clean(name).lower(): suffix

@@ -324,6 +324,19 @@ MEANINGS: dict[str, Meaning] = {
         "Replica id mismatch",
         r"Replica id mismatch; current id - (?P<now>\d{1,9}), replica id in the state - (?P<before>\d{1,9})",
     ),
+    "agreement_passed_over": _meaning(
+        "an agreement names a suffix that is not replicated here: the server passes over it",
+        "Failed to get replica for agreement",
+        r"Failed to get replica for agreement ",
+        "agmt_new_from_entry",
+    ),
+    "certificate_refused": _meaning(
+        "the server finds a fault with its own certificate as it starts",
+        "CERT_VerifyCertificateNow: verify certificate failed",
+        r"(?:Security Initialization - )?SSL alert: CERT_VerifyCertificateNow: verify certificate failed for cert "
+        r"(?P<name>.{1,200}) of family \S{1,300} "
+        r"\(Netscape Portable Runtime error (?P<error>-\d{1,9}) - (?P<said>[^)]{1,300})\)",
+    ),
     "changelog_not_open": _meaning(
         "there is no changelog to export or read",
         ("Changelog is not open", "Changelog is not available"),

@@ -29,7 +29,7 @@ from workbench.systems.ds389.rules.certificates import (
     in_use,
 )
 from workbench.systems.ds389.rules.link_reasons import PLAIN_PORT, TLS_FAILS, encrypted
-from workbench.systems.ds389.session_log.lines import last_start
+from workbench.systems.ds389.session_log.lines import WITH_TEXT, SessionLog, last_start, line_shown
 from workbench.systems.ds389.session_log.link_fixes import Agreement, Fix, start_again
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ Row = Mapping[str, Any]
 _MOST_SIGNATURES = 2000
 """Signatures that are checked for one link, a tenth of a millisecond each. Where more are needed, nothing is said of trust."""
 _NAMED = 5
+_REFUSED_ITSELF = "certificate_refused"
+_INVALID = {"-8181", "-8180", "-8162"}
+"""What the library says of a certificate that has expired or is not valid yet, is revoked, or whose authority has expired."""
 _CLIENT = "sslclientauth"
 """nsDS5ReplicaBindMethod of an agreement that logs in with the certificate of its supplier, in lower case."""
 
@@ -147,7 +150,7 @@ class Found:
             wanted = f"dsctl INSTANCE tls generate-server-cert-csr {shlex.quote(self.host or 'HOST')}"
             return step(
                 f"give {server} a certificate that is for {self.host}, on {server}: `{wanted}`, have it signed, "
-                f"`{_import(self.shown)}`, then restart {server}; or let the agreement {link.name} use a host that the "
+                f"`{_import(self.shown.nickname)}`, then restart {server}; or let the agreement {link.name} use a host that the "
                 "certificate is for",
                 f"{self.by} accepts no certificate of another host (nsslapd-ssl-check-hostname)",
                 "do not switch that check off: then no certificate is checked at all",
@@ -167,7 +170,7 @@ class Found:
             )
         return step(
             f"renew the certificate of {server}, on {server}: `dsctl INSTANCE tls generate-server-cert-csr`, have it signed, "
-            f"`{_import(self.shown)}`, then restart {server}",
+            f"`{_import(self.shown.nickname)}`, then restart {server}",
             f"{self.by} accepts none that has expired",
             "the request makes a new key: give the host names of the old certificate again",
         )
@@ -178,7 +181,7 @@ def with_certificates(
     shown: Topology,
     statuses: Mapping[LinkKey, Row],
     failures: Mapping[LinkKey, LinkFailure],
-    logs: Iterable[Any],
+    logs: Sequence[SessionLog],
 ) -> dict[LinkKey, LinkFailure]:
     """The failures with what the certificates of both ends show against encrypted links; others are as they were.
 
@@ -202,6 +205,8 @@ def with_certificates(
         supplier, consumer = kept.get(link.supplier), kept.get(link.consumer or "")
         if consumer and at and failure.reason == TLS and told[key] is failure:
             told[key] = _not_restarted(failure, link, consumer, at, last_start(logs, consumer.server))
+        if failure.reason == TLS and told[key] is failure and link.consumer:
+            told[key] = _by_its_own_log(failure, link, logs)
         if supplier and supplier.encrypts is False and supplier.checks and failure.reason == TLS:
             told[key] = _switched_off(told[key], link)
     return told
@@ -221,16 +226,51 @@ def _not_restarted(
                 f"restart {consumer.server}, `dsctl INSTANCE restart` there",
                 "a server reads its certificate at its start",
             )
-            again = Agreement(
-                link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or ""
-            )
             return replace(
                 failure,
                 says=f"{failure.says}; {says}",
                 evidence=(*failure.evidence, _shown(consumer.rows[one.key])),
-                fix=(mend, start_again(again), *failure.fix),
+                fix=(mend, start_again(_agreement(link)), *failure.fix),
             )
     return failure
+
+
+def _by_its_own_log(failure: LinkFailure, link: Link, logs: Iterable[SessionLog]) -> LinkFailure:
+    """The failure of a consumer that itself found a fault with its certificate as it last started."""
+    consumer = link.consumer or ""
+    lines = [
+        line
+        for log in logs
+        if log.server == consumer
+        for line in log.lines((_REFUSED_ITSELF, "starting", "started"), WITH_TEXT)
+    ]
+    # The line stands before the one that says that the server starts.
+    begins = [number for number, (row, _) in enumerate(lines) if row["code"] == "starting"]
+    last = lines[begins[-2] + 1 if len(begins) > 1 else 0 :]
+    for row, place in last:
+        numbers = dict(row["numbers"])
+        if row["code"] != _REFUSED_ITSELF or numbers.get("error") not in _INVALID:
+            continue
+        at = f" at {_time(place.at)}" if place.at else ""
+        name, said = numbers.get("name") or "Server-Cert", (numbers.get("said") or "").strip().rstrip(".")
+        renew = step(
+            f"renew the certificate of {consumer}, on {consumer}: `dsctl INSTANCE tls generate-server-cert-csr`, have it signed, "
+            f"`{_import(name)}`, then restart {consumer}",
+            f"{link.supplier} accepts none that is not valid, and a server reads its certificate at its start",
+            "the request makes a new key: give the host names of the old certificate again",
+        )
+        return replace(
+            failure,
+            says=f"{failure.says}; {consumer} itself found a fault with its certificate {name} as it started{at}: {said}",
+            short=f"{TLS_FAILS}, the certificate of {consumer} is not valid ({said})",
+            evidence=(*failure.evidence, line_shown(row, place)),
+            fix=(renew, start_again(_agreement(link))),
+        )
+    return failure
+
+
+def _agreement(link: Link) -> Agreement:
+    return Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
 
 
 def _switched_off(failure: LinkFailure, link: Link) -> LinkFailure:
@@ -249,14 +289,13 @@ def _told(failure: LinkFailure, link: Link, found: Sequence[Found]) -> LinkFailu
         return failure
     more = f", {len(found) - 1} more" if len(found) > 1 else ""
     mends = [one.mends(link) for one in found]
-    again = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
     fails = TLS_FAILS if failure.reason == TLS else failure.short
     return replace(
         failure,
         says="; ".join([failure.says, *(one.says() for one in found)]),
         short=f"{fails}, {found[0].short()}{more}",
         evidence=(*failure.evidence, *(one.shows() for one in found)),
-        fix=(*(one for at, one in enumerate(mends) if one not in mends[:at]), start_again(again)),
+        fix=(*(one for at, one in enumerate(mends) if one not in mends[:at]), start_again(_agreement(link))),
     )
 
 
@@ -397,11 +436,11 @@ def _time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _import(one: Certificate) -> str:
+def _import(nickname: str) -> str:
     """`dsctl` gives what it imports the one nickname that it uses itself; a certificate of another one needs `dsconf`."""
-    if one.nickname == "Server-Cert":
+    if nickname == "Server-Cert":
         return "dsctl INSTANCE tls import-server-cert CERTIFICATE.pem"
-    name = shlex.quote(one.nickname)
+    name = shlex.quote(nickname)
     return f"dsconf INSTANCE security certificate add --file CERTIFICATE.pem --name {name} --primary-cert"
 
 

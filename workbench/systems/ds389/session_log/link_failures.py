@@ -104,6 +104,7 @@ from workbench.systems.ds389.session_log.refusals import (
 from workbench.systems.ds389.session_log.replicas_off import link_begins, not_reached, off_at, replicas_off
 from workbench.systems.ds389.session_log.statuses import statuses_of
 from workbench.systems.ds389.session_log.supplier_logins import allowed_since, groups_allowed, is_allowed
+from workbench.systems.ds389.session_log.unread_agreements import passed_over
 
 if TYPE_CHECKING:
     from workbench.case.case import Case
@@ -133,7 +134,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
 
 def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> dict[LinkKey, LinkFailure]:
     """The links of which the status of their agreement, or the log of their supplier, says that they do not run."""
-    found: dict[LinkKey, LinkFailure] = {}
+    found: dict[LinkKey, LinkFailure] = passed_over(case, shown)
     failing: dict[str, list[FailingAgreement]] = {}
     places = Addresses(case, shown)
     counts = ((one.server, one.facts.get("codes", {}).get("retry_later", 0)) for one in case.inputs)
@@ -141,7 +142,7 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
     for link in shown.links:
         key = link.supplier, link.suffix, link.name
         row = statuses.get(key, {})
-        if link.enabled is False:
+        if link.enabled is False or key in found:
             continue
         if told := not_in_session(case, shown, link, row):
             found[key] = told
