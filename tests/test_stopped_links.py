@@ -19,9 +19,11 @@ from link_samples import (
     failing,
     line,
     mesh,
+    refused_change,
     told,
 )
 from mesh_samples import SUFFIX, agreement, case_of, csn
+from test_link_failures import no_replica
 
 from workbench.diagnosis.case_diagnosis import context_of, diagnose
 from workbench.diagnosis.closed_ways import disabled_say
@@ -284,3 +286,24 @@ def test_a_closed_link_behind_one_that_fails_is_a_finding_before_anything_waits_
     assert set(links) == ({"to-s2"} if other else {"to-s2", "s2-to-s3"})
     if not other:
         assert "nothing waits behind it yet" in links["s2-to-s3"]["summary"]
+
+
+def test_a_link_that_stopped_is_told_where_another_one_of_its_supplier_tries_again_and_again(tmp_path: Path) -> None:
+    """The changes that s3 refuses stand in the same log; the status of to-s2 was not collected, or tells of no attempt."""
+    head = 'ERR - NSMMReplicationPlugin - repl5_inc_run - agmt="cn=to-s2" (localhost:38902)'
+    log = "".join(refused_change(second, csn(2, 1)).replace("to-s2", "to-s3") for second in (5, 6, 7))
+    log += no_replica(9) + line(9, f"{head}: Incremental update failed and requires administrator action")
+    (one,) = of("LINK_FAILING", findings(tmp_path, mesh(NEVER_YET, log, ended=None)))
+    assert (one["link"], one["reason"]) == ("to-s2", "no_such_replica")
+    assert "(code 6)" in one["summary"]
+
+
+def test_a_dse_ldif_of_a_server_that_replicates_nothing_tells_where_it_listens(tmp_path: Path) -> None:
+    files = mesh(NO_REPLICA)
+    for name in [name for name in files if name.startswith("s2.")]:
+        del files[name]
+    files["s2.dse.ldif"] = (
+        "dn:\nobjectClass: top\n\ndn: cn=config\nobjectClass: top\nnsslapd-localhost: localhost\nnsslapd-port: 38902\n\n"
+    )
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert "from s1 to s2 fails" in one["summary"]

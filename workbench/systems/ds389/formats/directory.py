@@ -220,6 +220,11 @@ def _listens_at(entry: Entry) -> tuple[str, int] | None:
     return f"{host.lower()}:{port}", 1
 
 
+def _is_of_server(entry: Entry) -> bool:
+    """True for the entry of the server itself, as a dse.ldif has it near its head, also where nothing is replicated."""
+    return entry.dn.strip().lower() == "cn=config" and entry.text("nsslapd-port") is not None
+
+
 def _is_every_address(host: str) -> bool:
     try:
         return ip_address(host).is_unspecified
@@ -391,7 +396,9 @@ def kind_of_file(head: bytes) -> str:
             return ""
         kind = "entries"
         readable = list(_readable(lines))
-        if readable and (found := kind_of(Entry(start, readable))):
+        if readable and (
+            found := kind_of(entry := Entry(start, readable)) or ("replica" if _is_of_server(entry) else "")
+        ):
             return found
     return kind
 

@@ -124,7 +124,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
     found = _by_status(case, shown, statuses)
     off = [one for one in replicas_off(case, shown, statuses) if one.in_force]
     for link in shown.links:
-        key = link.supplier, link.suffix, link.name
+        key = _key(link)
         told = found.get(key)
         ends = [one for one in off if one.is_end_of(link, told)]
         if ends and link.enabled is not False and not (told and not_reached(told) and not link_begins(link, ends)):
@@ -140,7 +140,7 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
     counts = ((one.server, one.facts.get("codes", {}).get("retry_later", 0)) for one in case.inputs)
     retrying, begun = {server for server, count in counts if count >= _LOOPS_FROM}, set[LinkKey]()
     for link in shown.links:
-        key = link.supplier, link.suffix, link.name
+        key = _key(link)
         row = statuses.get(key, {})
         if link.enabled is False or key in found:
             continue
@@ -163,25 +163,24 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
     known = {name for name, count in suffixes.items() if count == 1}
     for log in (log for log in logs if log.server in stopped):
         # An agreement that was turned away at its first attempt stops, and its status goes on saying that it never tried.
+        fails = {_key(one.link) for one in failing.get(log.server, ())} - begun
         quiet = [
-            (link, statuses.get((link.supplier, link.suffix, link.name), {}))
+            (link, statuses.get(_key(link), {}))
             for link in shown.links
-            if link.supplier == log.server and link.enabled is not False
-            and (link.supplier, link.suffix, link.name) not in found
-            and all(one.link is not link for one in failing.get(log.server, ()))
-        ]  # fmt: skip
+            if link.supplier == log.server and link.enabled is not False and _key(link) not in fails | {*found}
+        ]
         on = Counter(link.name for link in shown.links if link.supplier == log.server and link.enabled is not False)
-        failing.setdefault(log.server, []).extend(stopped_for_good(log, quiet, on))
+        _now_known(stopped_for_good(log, quiet, on), failing.setdefault(log.server, []), begun)
     for log in (log for log in logs if log.server in unread):
         on = Counter(link.name for link in shown.links if link.supplier == log.server and link.enabled is not False)
-        named = {one.link.name for one in failing.get(log.server, ())}
+        named = {one.link.name for one in failing.get(log.server, ()) if _key(one.link) not in begun}
         left = [(link, row) for link, row in unread[log.server] if link.name not in named]
-        failing.setdefault(log.server, []).extend(refused_by_log(log, left, on))
+        _now_known(refused_by_log(log, left, on), failing.setdefault(log.server, []), begun)
     for log in logs:
         logins = {name: row.get("login") or "" for (server, _, name), row in statuses.items() if server == log.server}
         read_lines(log, [one for one in failing.get(log.server, ()) if not one.counts], logins, known)
     for one in read_only_last(shown, (one for mine in failing.values() for one in mine)):
-        key = one.link.supplier, one.link.suffix, one.link.name
+        key = _key(one.link)
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
             unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
@@ -193,13 +192,25 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
     return with_certificates(case, shown, statuses, found, logs)
 
 
+def _now_known(more: Iterable[FailingAgreement], failing: list[FailingAgreement], begun: set[LinkKey]) -> None:
+    """Adds agreements of which a log tells why they fail; of those whose attempt had just begun it is the better word."""
+    for one in more:
+        failing[:] = [other for other in failing if other.link != one.link]
+        begun.discard(_key(one.link))
+        failing.append(one)
+
+
+def _key(link: Link) -> LinkKey:
+    return link.supplier, link.suffix, link.name
+
+
 def _without_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> dict[str, list[tuple[Link, Row]]]:
     """Supplier -> its agreements of which no status was collected, as from a dse.ldif, where its log tells of failed logins."""
     here = {one.server for one in case.inputs if one.snapshot == shown.snapshot and one.facts.get("codes")}
     telling = here & {one.server for one in case.inputs if one.facts.get("codes", {}).get("bind")}
     found: dict[str, list[tuple[Link, Row]]] = {}
     for link in shown.links if telling else ():
-        row = statuses.get((link.supplier, link.suffix, link.name), {})
+        row = statuses.get(_key(link), {})
         if link.supplier in telling and link.enabled is not False and not row.get("status"):
             found.setdefault(link.supplier, []).append((link, row))
     return found
@@ -216,7 +227,7 @@ def _by_method(cause: Cause, one: FailingAgreement) -> Cause:
 
 def _usual_login(link: Link, statuses: Mapping[LinkKey, Mapping[str, Any]]) -> str:
     """The login of all other agreements of the suffix, if they have one, and this agreement has another; else empty."""
-    mine = (statuses.get((link.supplier, link.suffix, link.name), {}).get("login") or "").lower()
+    mine = (statuses.get(_key(link), {}).get("login") or "").lower()
     others = {
         (row.get("login") or "").lower(): row.get("login") or ""
         for (supplier, suffix, name), row in statuses.items()
