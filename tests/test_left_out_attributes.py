@@ -251,3 +251,33 @@ def test_lists_that_differ_are_the_root_where_entries_lack_what_they_leave_out(t
     assert headline(found).startswith(
         "The agreements to s3 exclude different attributes, in which 1 entry of it differs"
     )
+
+
+@pytest.mark.parametrize(
+    ("strips", "what", "cause"),
+    [
+        ("modifiersname modifytimestamp", "replace: mail\nmail: a@example.com\n-\n", "LISTS_DIFFER"),
+        ("modifytimestamp", "replace: mail\nmail: a@example.com\n-\n", None),
+        ("modifiersname modifytimestamp", "replace: mail\nmail: a@x\n-\nreplace: sn\nsn: x\n-\n", None),
+    ],
+    ids=["nothing is left of it", "who wrote it is left", "another attribute is left"],
+)
+def test_a_change_of_which_a_link_leaves_out_all_is_missed_for_that(
+    strips: str, what: str, cause: str | None, tmp_path: Path
+) -> None:
+    """Seen on 3.1.2: of 58 changes of description alone nothing told why the hub missed them."""
+    files = with_lists({"s1-to-s3": "mail"}) | listening("s3")
+    files = {name: text for name, text in files.items() if "entries" not in name}
+    lists = str(files["s1.agreements.ldif"])
+    here = "nsDS5ReplicatedAttributeList: "
+    assert lists.count(here) == 1
+    files["s1.agreements.ldif"] = lists.replace(here, f"nsds5ReplicaStripAttrs: {strips}\n{here}")
+    first, last = (logged(csn(second, 1), second, f"uid=n{second}", "", "delete") for second in (1, 9))
+    files |= {
+        "s1.changelog.ldif": first + logged(csn(2, 1), 2, "uid=anna", what) + last,
+        "s3.changelog.ldif": first + last,
+    }
+    rows = {
+        row["position"]: row["cause"] for row in diagnose(case_of(tmp_path, files))["missing"] if row["server"] == "s3"
+    }
+    assert rows == {csn(2, 1): cause}

@@ -472,6 +472,8 @@ NO_END = datetime(9998, 1, 1, tzinfo=UTC)
 ACCESS_LOG_SWITCHES = "access_log_switches"
 """Fact of a log: when its server ended its log of operations (`OFF`), and had room for it again or started (`ROOM`, `START`)."""
 OFF, ROOM, START = "off", "room", "start"
+STRIPS_WRITER = "strips_writer"
+"""Fact of a file of links: suffix and name of those that send nothing of a change where all that it did is left out."""
 AHEAD_OF_CLOCK = "ahead_of_clock"
 """Fact of a log of operations: origin -> by how many seconds, at the most, its positions were ahead of the clock of that log."""
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosis.changes_thrown_away import named_in
-from workbench.diagnosis.left_out_changes import name_left_out, name_only_who_has_it
+from workbench.diagnosis.left_out_changes import left_out_whole, name_left_out, name_only_who_has_it
 from workbench.diagnosis.made_by_others import made_by_others
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
@@ -124,6 +124,7 @@ def _loss(context: DetectorContext, key: Key, rows: Iterable[Mapping[str, Any]])
         _cleaned(context, origin, surely=True),
         _unwritten(context, server, suffix, others),
         _log_made(context, server, suffix),
+        left_out_whole(context, server, suffix, others),
     )
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.model import STRIPS_WRITER
+
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
 
@@ -49,6 +51,31 @@ def name_left_out(context: DetectorContext, rows: Sequence[dict[str, Any]]) -> s
             row["says"] = f"{whose} the change without {names}, which the log of {whole} has: a link left it out"
             row["reasons"] = [row["says"]]
     return cut_short
+
+
+def left_out_whole(
+    context: DetectorContext, server: str, suffix: str | None, positions: Collection[str]
+) -> frozenset[str]:
+    """Those of these changes that did nothing but what a link on a way to the server leaves out, and another one sends."""
+    unlike = [
+        one for each in context.verdicts.contents if each.suffix == suffix for one in each.fractional.by_luck(server)
+    ]
+    strips = {
+        (one.server, place)
+        for one in context.inputs
+        if one.snapshot == context.topology.snapshot
+        for place in one.facts.get(STRIPS_WRITER, {})
+    }
+    lists = [one.left_out for one in unlike if (one.link.supplier, f"{suffix or ''} {one.link.name}") in strips]
+    if not lists or not positions:
+        return frozenset()
+    touched = _touched(context, sorted(positions))
+    return frozenset(
+        position
+        for position in positions
+        if (logs := touched.get((suffix, position)))
+        and all(names and any(names <= left_out for left_out in lists) for names in logs.values())
+    )
 
 
 def name_only_who_has_it(missing: Sequence[dict[str, Any]], cut_short: Collection[Place]) -> None:

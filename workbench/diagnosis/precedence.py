@@ -82,7 +82,6 @@ PRECEDENCE = (
     Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
     Precedence("REPLICA_ID_CHANGED", (), ("suffix", "server")),
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
-    Precedence("LISTS_DIFFER", (), ("suffix", "server")),
     Precedence("WRONG_ENTRY_DELETED", (), ("suffix", "server")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
@@ -99,6 +98,7 @@ PRECEDENCE = (
     # What only one server still holds comes before whatever advises to fill a server.
     Precedence("OWN_CHANGES_HIDDEN", (), ("suffix", "server")),
     Precedence("ROLLED_BACK", (), ("suffix", "server")),
+    Precedence("LISTS_DIFFER", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
 

@@ -106,7 +106,7 @@ def from_a_log_of_before(
 
 
 def fed_later(context: DetectorContext, server: str, suffix: str | None, count: int, holders: Sequence[str]) -> str:
-    """A server that feeds another one and that a holder can fill, for an initialisation after that; empty: there is none."""
+    """A server that feeds another one and has them, or that a holder can fill, with what must be before; empty: there is none."""
     shown = context.topology
     feeding = sorted(
         link.supplier
@@ -114,8 +114,11 @@ def fed_later(context: DetectorContext, server: str, suffix: str | None, count: 
         if (link.consumer, link.suffix) == (server, suffix)
         and link.supplier not in shown.down
         and link.enabled is not False
-        if any(can_fill(context, name, link.supplier, suffix) for name in holders if name != link.supplier)
+        if link.supplier in holders
+        or any(can_fill(context, name, link.supplier, suffix) for name in holders if name != link.supplier)
     )
+    if having := [name for name in feeding if name in holders]:
+        return f"{having[0]} as soon as {having[0]} lacks nothing that {server} has"
     return f"{feeding[0]} as soon as {feeding[0]} has {'it' if count == 1 else 'them'}" if feeding else ""
 
 

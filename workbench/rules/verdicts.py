@@ -252,6 +252,7 @@ class Loss:
     cleaned      when the origin was cleaned away
     unwritten    those that it answered with a failure, where its log tells that its database could not be written
     log_made     when its log was removed last, and began anew; None: no message tells it
+    left_out     those that did nothing but what a link on a way to it leaves out
     """
 
     origin: str
@@ -271,6 +272,7 @@ class Loss:
     cleaned: datetime | None
     unwritten: frozenset[str] = frozenset()
     log_made: datetime | None = None
+    left_out: frozenset[str] = frozenset()
 
 
 class Candidate(NamedTuple):

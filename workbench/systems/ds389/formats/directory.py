@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from workbench import tables
-from workbench.model import Format, Parsed, Piece, Reject, Source
+from workbench.model import STRIPS_WRITER, Format, Parsed, Piece, Reject, Source
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import clean, suffix_named
@@ -35,6 +35,7 @@ _CHANGELOG_DN = re.compile(
 """Up to 1.4 a server has one changelog, since 2.0 each backend its own."""
 _AGREEMENT_CLASSES = {"nsds5replicationagreement", "nsdswindowsreplicationagreement"}
 _ESCAPED = re.compile(r"\\([0-9a-fA-F]{2})|\\(.)")
+_OF_THE_WRITER = {"modifiersname", "modifytimestamp"}
 _PLAIN_NAME = re.compile(r"[a-z0-9=,._ -]{1,1000}")
 """The name of a suffix that is the same in every spelling."""
 _CODE = re.compile(r"(?:Error )?\(?(-?[0-9]{1,9})\)? ")
@@ -260,6 +261,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such; `backoff`
     the least and the most seconds that a replica waits after a session that failed.
     `misplaced` has the suffix that an agreement names (its suffix and name) where it stands below the replica of another one.
+    `strips_writer` has the agreements (suffix and name) that leave out who made a change and when, if nothing else is left of it.
     `addresses`: where the server listens; `listens_only_at`: on which name or address alone.
     `replication`: how the plug-in that replicates is switched.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
@@ -282,6 +284,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     backoff: dict[str, list[str]] = {}
     ignoring: dict[str, str] = {}
     wrong_roots: dict[str, str] = {}
+    strips_writer: dict[str, int] = {}
     unreadable = 0
     for kind, entry in known:
         suffix = misplaced.get(entry.offset) or suffix_of(entry)
@@ -310,6 +313,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             mine = [_agreement(entry, name)]
             if entry.offset in misplaced:
                 wrong_roots[f"{suffix or ''} {name}"] = suffix_of(entry) or ""
+            if {*(entry.text("nsds5ReplicaStripAttrs") or "").lower().split()} >= _OF_THE_WRITER:
+                strips_writer[f"{suffix or ''} {name}"] = 1
             if re.fullmatch("[0-9]{1,9}", pause := entry.text("nsds5ReplicaSessionPauseTime") or ""):
                 pauses[f"{suffix or ''} {name}"] = pause
             if last := _tried(entry):
@@ -350,6 +355,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"untried": untried} if untried else {}
     facts |= {"backoff": backoff} if backoff else {}
     facts |= {"misplaced": wrong_roots} if wrong_roots else {}
+    facts |= {STRIPS_WRITER: strips_writer} if strips_writer else {}
     facts |= {"ignores_missing": ignoring} if ignoring else {}
     stores = {
         clean(name).lower(): suffix

@@ -22,6 +22,7 @@ def causes(loss: Loss) -> list[Candidate]:
         *_replaced(loss),
         *_passed_over(loss),
         *_cleaned(loss),
+        *_left_out(loss),
     ]
 
 
@@ -95,3 +96,10 @@ def _cleaned(loss: Loss) -> Iterator[Candidate]:
             yield Candidate(
                 "CLEAN_FORCED_LOSS", gone, f"the replica ID was cleaned at {loss.cleaned:%Y-%m-%d %H:%M:%S}"
             )
+
+
+def _left_out(loss: Loss) -> Iterator[Candidate]:
+    """Agreements to it exclude different attributes: what did nothing else came first over the one that excludes them."""
+    if loss.left_out:
+        why = "an agreement on a way to it leaves out all that they did, and another one would have sent it"
+        yield Candidate("LISTS_DIFFER", loss.left_out, why)
