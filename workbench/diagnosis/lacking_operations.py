@@ -91,7 +91,9 @@ class OperationLogs:
             first = datetime.fromisoformat(span["min"]).astimezone(UTC)
             began = max([first, *came])
             lacking |= self._lacking_in(log, began, positions, own)
-            if came and first < began:
+            # By a clock that was behind the log began later than its first line says.
+            ahead = max((span["max"] for span in log.facts.get(AHEAD_OF_CLOCK, {}).values()), default=0)
+            if came and first + timedelta(seconds=max(ahead, 0)) < began:
                 left = np.flatnonzero(without & ~lacking & (positions.origin != own))
                 lacking[left] = self._never_named(log, began, positions[left])
         return lacking
