@@ -154,3 +154,35 @@ def test_positions_that_run_ahead_prove_no_loss_also_where_a_late_change_hides_i
     began = f"{stamp(2)} conn=7 fd=64 slot=64 connection from local to /run/x\n"
     files["s1.access.log"] = began + "".join(answered(*change, replicated=True, operation="MOD") for change in came)
     assert (verdicts(tmp_path, files, csn(12, 3))["s1"] == ("missing", "log_lacks")) is proves
+
+
+@pytest.mark.parametrize(
+    ("op", "proves"),
+    [(12, False), (8, True), (99, True)],
+    ids=["in the middle of it", "of one that was answered", "at rest"],
+)
+def test_a_connection_that_ends_in_the_middle_of_an_update_leaves_no_result(
+    op: int, proves: bool, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1 in a session that broke off: the server had made the change, and only its result could not be sent."""
+    files = changed_after_its_deletion("added")
+    log = files["s1.access.log"]
+    at = log.index(stamp(15))
+    asked = answered(12, ANNA, csn(12, 3), replicated=True).rpartition(f"{stamp(12)} conn=1 op=12 RESULT")[0]
+    end = f"{stamp(12)} conn=1 op={op} fd=64 Disconnect - Server failed to flush response back to Client - B4\n"
+    begin = f"{stamp(13)} conn=1 fd=64 slot=64 connection from 127.0.0.1 to 127.0.0.1\n"
+    files["s1.access.log"] = log[:at] + asked * (op == 12) + end + begin + log[at:]
+    assert (verdicts(tmp_path, files, csn(12, 3))["s1"] == ("missing", "log_lacks")) is proves
+
+
+@pytest.mark.parametrize(("off", "proves"), [((9, 11), False), ((4, 5), True)])
+def test_a_log_that_was_off_lacks_what_came_then_by_the_clock_that_positions_run_ahead_of(
+    off: tuple[int, int], proves: bool, tmp_path: Path
+) -> None:
+    """Seen on 2.3.1: positions ran 46 s ahead, and the next change came late; here the change of 12 s came at 10 s."""
+    files = changed_after_its_deletion("added")
+    ahead = [answered(second - 2, "uid=some,ou=people", csn(second, 3), operation="MOD") for second in (1, 8, 12, 15)]
+    files["s3.access.log"] = "".join(ahead)
+    lines = [STARTS, (off[0], LOW[1]), (off[1], ROOM[1])]
+    files["s1.errors.log"] = "".join(line(*each) for each in lines)
+    assert (verdicts(tmp_path, files, csn(12, 3))["s1"] == ("missing", "log_lacks")) is proves

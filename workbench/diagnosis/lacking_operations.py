@@ -147,7 +147,8 @@ class OperationLogs:
             chosen = np.unique(after)
             around = np.unique(np.concatenate([chosen, chosen[chosen > 0] - 1]))
             first = self._first_times(log, theirs[around].keys(self.system, self.names))
-            in_time = self._furthest_ahead(self.names[origin]) <= _IN_TIME
+            furthest = self._furthest_ahead(self.names[origin])
+            in_time = furthest <= _IN_TIME
             times = {
                 int(at): first.get(key)
                 for at, key in zip(around, theirs[around].keys(self.system, self.names), strict=True)
@@ -156,13 +157,12 @@ class OperationLogs:
                 at, made, before = times[number], self.system.moment(key), times.get(number - 1)
                 if at is None or made is None or any(since <= at and until == NO_END for since, until in silent):
                     continue
-                # A clock that is ahead makes positions of a later time than the change was made.
-                ahead = max(timedelta(0), made - at)
+                # Positions of a clock that is ahead are of a later time than their changes; a change that comes late hides it.
+                ahead = max(timedelta(0), made - at, furthest if in_time else timedelta(0))
                 # The log may have been off, or of a form that tells nothing, until it went on.
                 whole = max([began, *(until for since, until in silent if since <= at)])
                 covered = positions.hi[asked_of] >= self.system.instant(whole + ahead + timedelta(seconds=1))
-                # Positions that ran ahead stand while the clock catches up, and a change that comes late hides it: only what came
-                # before it in this log tells then.
+                # Positions that ran far ahead stand while the clock catches up: only what came before it in this log tells then.
                 covered &= in_time or (before is not None and before >= whole)
                 lacking[asked_of[(after == number) & covered]] = True
         return lacking

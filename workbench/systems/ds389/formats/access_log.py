@@ -112,7 +112,7 @@ class AccessLogReader:
             facts = {**facts, UNRECORDED: unrecorded}
         self._acknowledged.seen(facts["by_origin"])
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
-            facts = {**facts, "silent": silent}
+            facts = {**facts, "silent": [*facts.get("silent", ()), *silent]}
         if not mixed and (back := self._backwards(times)):
             facts = {**facts, **back}
         if unlinked := self._deletions.read([*batch.unlinked, *deletions(lines)], batch, piece.ended):
@@ -192,6 +192,8 @@ class AccessLogReader:
         kinds = np.repeat([CONNECT, DISCONNECT, SESSION], [len(opened), len(closed), len(session)])
         chosen = np.concatenate((opened, closed, session))
         batch.events = np.column_stack((lines.offset(lines.starts[rows[chosen]]), conn[chosen], kinds))
+        offsets = lines.offset(lines.starts[rows[closed]])
+        batch.closed = np.column_stack((offsets, times[rows[closed]], conn[closed], op[closed]))
         return batch, times
 
     def _read_internal(self, lines: Lines, rows: Column, times: Column, batch: Batch) -> None:
@@ -248,6 +250,7 @@ class AccessLogReader:
         requests: list[tuple[int, int, int]] = []
         results: list[tuple[int, int, int, int, int, int, int, str]] = []
         events: list[tuple[int, int, int]] = []
+        closed: list[tuple[int, int, int, int]] = []
         for offset, value in self._objects.read(lines, ended):
             at = json_time(value.get("local_time"))
             times.append(at)
@@ -287,11 +290,13 @@ class AccessLogReader:
                 events.append((offset, conn, CONNECT))
             elif word == "DISCONNECT":
                 events.append((offset, conn, DISCONNECT))
+                closed.append((offset, at, conn, -1 if op is None else op))
             elif word == "EXTENDED_OP" and value.get("oid") in _SESSION_OIDS:
                 events.append((offset, conn, SESSION))
                 if value["oid"] == _FILLING_OID and at != NO_TIME:
                     batch.filling.append(at)
         batch.events = np.array(events, np.int64).reshape(-1, 3)
+        batch.closed = np.array(closed, np.int64).reshape(-1, 4)
         numbers = np.array(requests, np.int64).reshape(-1, 3)
         batch.request_offset, batch.request_conn, batch.request_op = numbers.T
         numbers = np.array([result[:7] for result in results], np.int64).reshape(-1, 7)

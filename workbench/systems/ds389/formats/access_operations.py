@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from workbench.model import AHEAD_OF_CLOCK
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.formats.log_lines import Column
-from workbench.systems.ds389.formats.log_times import NO_TIME
+from workbench.systems.ds389.formats.log_times import NO_TIME, span_of
 from workbench.systems.ds389.formats.values import SUSPECT
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import COLUMNS, TIME, table
@@ -61,6 +61,7 @@ class Batch:
     internal  finished rows of the server's own operations (logged at access log level 4 only)
     filling   when entries of a total update came
     unlinked  requests to delete agreements (JSON forms; of the text form they are read with the lines)
+    closed    rows of (offset, time, connection, operation number) of the lines that tell the end of a connection
     """
 
     events: Column = field(default_factory=lambda: np.zeros((0, 3), np.int64))
@@ -81,12 +82,14 @@ class Batch:
     settings: list[int] = field(default_factory=list)
     filling: list[int] = field(default_factory=list)
     unlinked: list[Deletion] = field(default_factory=list)
+    closed: Column = field(default_factory=lambda: np.zeros((0, 4), np.int64))
 
     def merged(self, other: Batch) -> Batch:
         """Both in the order of their lines: of a piece with lines of two forms."""
         both = Batch(internal=[*self.internal, *other.internal], settings=[*self.settings, *other.settings])
         both.filling = [*self.filling, *other.filling]
         both.unlinked = [*self.unlinked, *other.unlinked]
+        both.closed = np.concatenate((self.closed, other.closed))
         both.events = np.concatenate((self.events, other.events))
         both.events = both.events[np.argsort(both.events[:, 0], kind="stable")]
         order = np.argsort(np.concatenate((self.request_offset, other.request_offset)), kind="stable")
@@ -110,6 +113,14 @@ for _digit in b"0123456789abcdefABCDEF":
     _HEX[_digit] = int(chr(_digit), 16)
 
 
+def _numbers(conn: Column, op: Column) -> Column:
+    """Connections and operation numbers as one number each.
+
+    Connection numbers from 2^31 on wrap; two connections that far apart are not open at one time.
+    """
+    return conn << 32 | op & 0xFFFFFFFF
+
+
 class _Requests:
     """Updates that were asked for and have no result yet."""
 
@@ -121,15 +132,32 @@ class _Requests:
         other._open = dict(self._open)
         return other
 
+    def cut_off(self, batch: Batch) -> list[int]:
+        """When connections ended in the middle of an update: the server may have made it, and wrote no result."""
+        asked = np.concatenate((np.array(list(self._open), np.int64), _numbers(batch.request_conn, batch.request_op)))
+        closed = _numbers(batch.closed[:, 2], batch.closed[:, 3])
+        found = []
+        for (offset, at, conn, _), key in zip(
+            batch.closed[np.isin(closed, asked)].tolist(), closed[np.isin(closed, asked)].tolist(), strict=True
+        ):
+            begins = batch.events[
+                (batch.events[:, 1] == conn) & (batch.events[:, 2] == CONNECT) & (batch.events[:, 0] < offset)
+            ]
+            since = begins[:, 0].max(initial=-1)
+            again = _numbers(batch.request_conn, batch.request_op) == key
+            asked_at = batch.request_offset[again & (batch.request_offset > since) & (batch.request_offset < offset)]
+            answered = (_numbers(batch.conn, batch.op) == key) & (batch.offset > since) & (batch.offset < offset)
+            if at != NO_TIME and (len(asked_at) or (since < 0 and key in self._open)) and not answered.any():
+                found.append(at)
+        return found
+
     def targets(self, batch: Batch, since: Column) -> pa.Array:
         """The target of each result: of the last request with its numbers, in this piece or in an earlier one.
 
         `since`: where the connection of the result began in this piece; what was asked before is of another one.
         """
         requests = len(batch.request_conn)
-        # Connection numbers from 2^31 on wrap; two connections that far apart are not open at one time.
-        op = np.concatenate((batch.request_op, batch.op)) & 0xFFFFFFFF
-        key = np.concatenate((batch.request_conn, batch.conn)) << 32 | op
+        key = np.concatenate((_numbers(batch.request_conn, batch.request_op), _numbers(batch.conn, batch.op)))
         order = np.lexsort((np.concatenate((batch.request_offset, batch.offset)), key))
         key, is_result = key[order], order >= requests
         again = key[1:] == key[:-1]
@@ -181,6 +209,7 @@ class Connections:
         """(rows of `applied`, facts) of a batch and of earlier results that it decides on; the target of each of its results,
         and whether its connection is one of replication: 1, 0, or -1 where that is not known."""
         replicated, decides, since = self._states(batch)
+        cut_off = self._requests.cut_off(batch)
         targets = self._requests.targets(batch, since)
         with_csn = batch.csn != b""
         without = ~with_csn & (batch.form == PRINTED)
@@ -210,6 +239,8 @@ class Connections:
         silent = np.flatnonzero((batch.form == SILENT) & (replicated != 0)).tolist()
         if unnamed := sum(not _never_replicated(targets[index]) for index in silent):
             facts["results_without_position"] = unnamed
+        if cut_off:
+            facts["silent"] = [span_of(np.array([at])) for at in cut_off]
         return found, facts, targets, replicated
 
     def _states(self, batch: Batch) -> tuple[Column, Column, Column]:
