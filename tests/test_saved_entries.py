@@ -69,3 +69,32 @@ def test_a_name_with_a_line_break_writes_no_record(tmp_path: Path) -> None:
     for step in plan.steps:
         assert "\nchangetype: delete" not in (step.sends or "") and "\ndn: cn=admins" not in (step.sends or "")
     assert any(step.repair == "save" and "deleted there" in step.sends for step in plan.steps)
+
+
+@pytest.mark.parametrize(
+    ("there", "remark"),
+    [
+        ("uid=new", "# s1 has this entry: change that one, do not add it a second time\n"),
+        (
+            "uid=before",
+            "# s1 has this entry as uid=before,dc=example,dc=com: rename or move that one, do not add it a second time\n",
+        ),
+    ],
+)
+def test_what_another_server_has_too_is_not_to_be_added_a_second_time(there: str, remark: str, tmp_path: Path) -> None:
+    """Seen on 3.1.2: an entry that had been renamed came in a second time, and of one that was there the change did not come."""
+    files = shown_by_one(True)
+    made = entry(there, 2).replace(csn(1, 1), csn(5, 1))
+    files["s1.entries.ldif"] = export(elements(claims(r1=(1, 20), r2=(1, 10))), [entry("uid=old", 1), made])
+    plan = plan_for(case_of(tmp_path, files), only=["s2"], ways=[WAY])
+    (saving,) = (step for step in plan.steps if step.repair == "save")
+    assert remark in saving.sends and "dn: uid=new," in saving.sends, saving.sends
+
+
+def test_what_a_log_has_is_not_said_to_be_in_no_log(tmp_path: Path) -> None:
+    """Seen on 3.1.2: a way that fills one server after another took changes from the next one that three logs have."""
+    files = shown_by_one(True)
+    files["s1.changelog.ldif"] = changelog([csn(15, 1), csn(20, 1), csn(20, 2)], purge=[csn(12, 1), csn(10, 2)])
+    plan = plan_for(case_of(tmp_path, files))
+    said = [course.refused for course in plan.courses] + [step.says for step in plan.steps]
+    assert not any("no log has" in text for text in said), said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +39,7 @@ def saving(view: View, server: str, only: Sequence[int], awaited: bool) -> list[
         )
         >= model.lots[number].changes
     }
-    shown = _saving_shown(view, server, _unlogged(view, server, sorted({*only} - told)))
+    shown = _saving_shown(view, server, _in_no_log(view, sorted({*only} - told)))
     if not text or not told:
         return shown
     count = sum(model.lots[number].changes for number in told)
@@ -89,6 +89,7 @@ def _saving_shown(view: View, server: str, lots: Sequence[int]) -> list[Step]:
     if not there:
         return []
     gone = [comment(f"deleted there: {name}") for entry, name in sorted(marked.items()) if entry not in there]
+    elsewhere = _names_elsewhere(view, server, there)
     where = f"all {counted(len(there), 'entry', 'entries')}" if whole else counted(len(there), "entry", "entries")
     carried = f"; {shown:,} of them are marked in these" if whole else ""
     return [
@@ -105,7 +106,9 @@ def _saving_shown(view: View, server: str, lots: Sequence[int]) -> list[Step]:
             risk="none: nothing is written to a server. Values of the entries that other changes made are in the file, too, and "
             "secrets are not",
             undo="delete the file",
-            sends="\n".join([*(_as_it_stands(there[entry]) for entry in sorted(there)), "".join(gone)]),
+            sends="\n".join(
+                [*(_as_it_stands(there[entry], elsewhere.get(entry, {})) for entry in sorted(there)), "".join(gone)]
+            ),
             effects=({"do": "save", "lots": sorted(lots)},),
             details={"file": f"entries-of-{as_file_name(server)}{_of_many(view)}.ldif"},
         )
@@ -148,25 +151,48 @@ def _all_entries(view: View, server: str) -> set[str]:
     return found
 
 
-def _as_it_stands(entry: Present) -> str:
-    """An entry as LDIF, without what the server writes itself."""
+def _names_elsewhere(view: View, server: str, there: Collection[str]) -> dict[str, dict[str, list[str]]]:
+    """Entry -> the names that it has on other servers -> these servers."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for replica in view.context.topology.replicas:
+        if replica.suffix == view.suffix and replica.server != server:
+            for entry, shown in (present_on(view, replica.server, there) or {}).items():
+                found.setdefault(entry, {}).setdefault(shown.dn, []).append(replica.server)
+    return found
+
+
+def _as_it_stands(entry: Present, elsewhere: Mapping[str, Sequence[str]]) -> str:
+    """An entry as LDIF, without what the server writes itself, and with what to do where others have it as well."""
     shown = {name for name in entry.values if name.lower() not in BY_SERVER and name not in entry.hidden}
     hidden = "".join(comment(f"not in it: {name}") for name in sorted(entry.hidden) if name.lower() not in BY_SERVER)
     record = add(entry.dn, {name: entry.values[name] for name in entry.values if name in shown})
-    return f"{comment(f'nsUniqueId {entry.entry}')}{hidden}{ldif([record])}"
-
-
-def _unlogged(view: View, server: str, only: Sequence[int]) -> list[int]:
-    """The lots of which the log of a server has no change."""
-    logged, lots = _logged(view, server, only), view.model.lots
-    return [
-        number
-        for number in only
-        if not any(
-            lots[number].first <= position <= lots[number].last and _same(view, lots[number].origin, position)
-            for position in logged
+    there = "".join(
+        comment(
+            f"{listed(servers)} {'has' if len(servers) == 1 else 'have'} this entry"
+            + (f" as {name}: rename or move that one" if name.lower() != entry.dn.lower() else ": change that one")
+            + ", do not add it a second time"
         )
-    ]
+        for name, servers in sorted(elsewhere.items())
+    )
+    return f"{comment(f'nsUniqueId {entry.entry}')}{there}{hidden}{ldif([record])}"
+
+
+def _in_no_log(view: View, only: Sequence[int]) -> list[int]:
+    """The lots of which no collected log has a change."""
+    left = list(only)
+    for replica in view.context.topology.replicas:
+        if left and replica.suffix == view.suffix and replica.log is not None:
+            logged = _logged(view, replica.server, left)
+            lots = view.model.lots
+            left = [
+                number
+                for number in left
+                if not any(
+                    lots[number].first <= position <= lots[number].last and _same(view, lots[number].origin, position)
+                    for position in logged
+                )
+            ]
+    return left
 
 
 def _logged(view: View, server: str, only: Sequence[int]) -> list[str]:
