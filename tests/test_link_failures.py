@@ -30,6 +30,7 @@ from link_samples import (
     mesh,
     not_connected,
     refused_change,
+    refused_in_sessions,
     told,
 )
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
@@ -190,6 +191,15 @@ def test_a_read_only_consumer(tmp_path: Path) -> None:
         assert "dsconf INSTANCE backend suffix set --disable-readonly dc=example,dc=com" in finding["fix"][0]["repair"]
     assert "errors logs of its suppliers" in loop["summary"]
     assert one["fix"] == loop["fix"]
+
+
+@pytest.mark.parametrize(("code", "reason"), [(53, "consumer_read_only"), (1, "refused")])
+def test_a_consumer_that_cannot_write_its_own_vector_is_read_only(code: int, reason: str, tmp_path: Path) -> None:
+    """Seen on 2.3.1, where every session ended at the first of the changes."""
+    own = f"Failed to update replication update vector for replica dc=example,dc=com: LDAP error - {code}"
+    files = mesh(BROKEN_OFF, refused_in_sessions(5), ended=None)
+    files["s2.errors.log"] = line(10, f"ERR - NSMMReplicationPlugin - replica_replace_ruv_tombstone - {own}")
+    assert failing(tmp_path, files)["reason"] == reason
 
 
 def test_no_link_to_a_consumer_that_takes_nothing_brings_anything(tmp_path: Path) -> None:

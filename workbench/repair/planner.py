@@ -118,7 +118,7 @@ def plan(
         raise Problem(
             f"no way is named {printable(', '.join(sorted(unknown)))}",
             case.name,
-            f"there are {', '.join(sorted(planned.proposed)) or 'none: nothing needs mending'}",
+            f"there are {', '.join(sorted(planned.proposed)) or 'none here: plan without a way to see what is left'}",
         )
     return planned.plan(case)
 

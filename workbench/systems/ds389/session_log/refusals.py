@@ -31,6 +31,9 @@ LOGIN_NOTES, READ_ONLY, NOT_SAID = "login_notes", "read_only", "not_said"
 """Why a consumer answers 53: as it does to each change of notes of failed logins alone; because it takes no change at all; or the
 collected files do not say."""
 
+_VECTOR_UNWRITTEN, _WITH_53 = "Failed to update replication update vector for replica", "LDAP error - 53"
+_MINUTE = timedelta(minutes=1)
+"""A server writes its vector twice a minute."""
 _JUST_BEFORE, _LINES = timedelta(seconds=1), 2
 _LOOKED_AT = 8
 """Lines of one moment among which a cause is looked for that stands before the last of them."""
@@ -65,15 +68,17 @@ def reason_for_53(
         refused: notes of failed logins           -> login_notes, nothing else is refused
         refused: notes, and a change of `mail`    -> read_only if the consumer took no change since, and not_said otherwise
         refused: one change of `mail`             -> not_said: what holds of one change need not hold of every change
+        the same, and its own vector as well      -> read_only: it cannot write what no client sends it
     """
-    takes = consumer is not None and _takes_changes(case, shown, consumer, since)
+    shut = consumer is not None and _writes_nothing(case, consumer, since)
+    takes = consumer is not None and _takes_changes(case, shown, consumer, since, by_log_alone=shut)
     says = consumer is not None and any(
         one.facts.get("codes", {}).get(NOTES_REFUSED) for one in case.inputs if one.server == consumer.server
     )
     others = set(refused) - only_notes(case, refused) if takes or says else set(refused)
     if not others:
         return LOGIN_NOTES, others
-    return (READ_ONLY if consumer and not takes and len(others) > 1 else NOT_SAID), others
+    return (READ_ONLY if consumer and not takes and (shut or len(others) > 1) else NOT_SAID), others
 
 
 def closed_with(links: Iterable[Link], found: Mapping[LinkKey, LinkFailure]) -> dict[LinkKey, LinkFailure]:
@@ -126,15 +131,30 @@ def only_notes(case: Case, positions: Collection[str]) -> set[str]:
     return {position for position, mine in names.items() if mine and mine <= OWN_NOTES}
 
 
-def _takes_changes(case: Case, shown: Topology, consumer: Replica, since: datetime | None) -> bool:
-    """True if it has changes that were made later than `since`, or its access log shows one that it took since."""
+def _takes_changes(case: Case, shown: Topology, consumer: Replica, since: datetime | None, by_log_alone: bool) -> bool:
+    """True if it has changes that were made later than `since`, or its access log shows one that it took since.
+
+    by_log_alone  the times of positions do not count: they may run ahead of its clock
+    """
     if since is None:
         return False
-    tops = [span.max for span in consumer.seen().values() if span.max]
+    tops = [span.max for span in consumer.seen().values() if span.max and not by_log_alone]
     if any(made > since for made in map(shown.system.moment, tops) if made):
         return True
     took = (pc.field("server") == consumer.server) & (pc.field("outcome") == "applied") & (pc.field("at") > since)
     return any(True for _ in _rows(case, "applied", ["outcome"], took))
+
+
+def _writes_nothing(case: Case, consumer: Replica, since: datetime | None) -> bool:
+    """True if its errors log says since then that even its own vector could not be written, with 53."""
+    where = (pc.field("server") == consumer.server) & (pc.field("severity") == "error")
+    where &= pc.match_substring(pc.field("text"), _VECTOR_UNWRITTEN) & pc.match_substring(pc.field("text"), _WITH_53)
+    rows = _rows(case, "messages", ["at", "text"], where)
+    return any(
+        (consumer.suffix or "") in row["text"].lower()
+        and (since is None or (row["at"] and row["at"] >= since - _MINUTE))
+        for row in rows
+    )
 
 
 def _rows(case: Case, table: str, columns: list[str], where: pc.Expression) -> Iterator[dict[str, Any]]:
