@@ -39,7 +39,7 @@ from workbench.replication.stream.rules.streams import SOURCE_UNCLEAR, UNCLEAR, 
 from workbench.systems import format_with
 from workbench.systems.drizzle.errant import errant
 from workbench.systems.drizzle.formats import TRANSACTION_LOG
-from workbench.systems.drizzle.gone_from_log import gone_from_log
+from workbench.systems.drizzle.gone_from_log import changed_in_log, gone_from_log
 from workbench.systems.drizzle.not_compared import not_compared
 from workbench.systems.drizzle.queue_alone import lacking_by_itself
 from workbench.systems.drizzle.queues import (
@@ -578,6 +578,7 @@ DETECTORS: Detectors = {
         repeated,
         damaged,
         gone_from_log,
+        changed_in_log,
         not_understood,
         ragged,
     ),

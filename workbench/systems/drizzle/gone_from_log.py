@@ -1,12 +1,13 @@
-"""The finding GONE_FROM_LOG: what a log of an earlier snapshot has, and the present log of that server lacks."""
+"""The findings on logs of earlier snapshots: what the present log of that server lacks (GONE_FROM_LOG), or has otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
-from workbench.replication.stream.diagnosis.gone_from_log import still_in
+from workbench.replication.stream.diagnosis.gone_from_log import Changed, Gone, still_in
+from workbench.replication.stream.diagnosis.log_comparison import Streams
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -19,28 +20,70 @@ def gone_from_log(context: DetectorContext) -> Iterator[Finding]:
     streams, show = context.verdicts.streams, context.topology.system.show
     assert streams is not None
     for (server, origin), gone in sorted(streams.gone.items()):
-        positions, count = [show(one.position) for one in gone], len(gone)
-        them = "it" if count == 1 else "them"
-        named = ", ".join(positions[:_NAMED]) + (f" and {count - _NAMED:,} more" if count > _NAMED else "")
-        snapshots = sorted({one.snapshot for one in gone})
-        lacking = sorted(
-            name for name, log in streams.logs.items() if name != server and len(still_in(log, origin, gone)) < count
-        )
+        positions, them = [show(one.position) for one in gone], "it" if len(gone) == 1 else "them"
         source = None if streams.is_open(origin) else streams.source_of(origin)
-        applied = f"; stop {listed(lacking)} now, and apply {them} there before what follows {them}" if lacking else ""
         yield Finding(
             "GONE_FROM_LOG",
             "error",
-            f"{server}: its log lacks {counted(count, 'transaction')} of server {origin} ({named}) that its log of snapshot "
-            f"{listed(snapshots)} has",
+            f"{server}: its log lacks {counted(len(gone), 'transaction')} of server {origin} ({_first(positions)}) that "
+            f"{_earlier(server, gone)} has",
             server=server,
             origin=origin,
             items=tuple(positions[:ITEMS_SHOWN]),
             evidence=first_few(
                 {"position": show(one.position), "snapshot": one.snapshot, "file": one.file} for one in gone
             ),
-            fix=(_of_a_source(server, them, applied) if source == server else _of_a_copy(server, source, them),),
+            fix=(
+                _of_a_source(server, them, _applied(streams, server, origin, gone, them))
+                if source == server
+                else _of_a_copy(server, source, them),
+            ),
         )
+
+
+def _first(positions: Sequence[str]) -> str:
+    more = f" and {len(positions) - _NAMED:,} more" if len(positions) > _NAMED else ""
+    return ", ".join(positions[:_NAMED]) + more
+
+
+def _earlier(server: str, found: Sequence[Gone | Changed]) -> str:
+    """The earlier logs of a server, in words."""
+    if {one.holder for one in found} == {server}:
+        return f"its log of snapshot {listed(sorted({one.snapshot for one in found}))}"
+    return listed(sorted({one.log for one in found}), "and")
+
+
+def _applied(streams: Streams, server: str, origin: str, gone: Sequence[Gone], them: str) -> str:
+    """What to do about who has yet to come to what a source lost, as the end of a sentence."""
+    logs = [
+        name for name, log in streams.logs.items() if name != server and len(still_in(log, origin, gone)) < len(gone)
+    ]
+    waiting = [behind for behind in streams.behind if behind.applied.source == server]
+    queues = sorted({behind.applied.server for behind in waiting if any(of == origin for _, of in behind.gone)})
+    logs = sorted({*logs} - {*queues})
+    says = f"; stop {listed(logs)} now, and apply {them} there before what follows {them}" if logs else ""
+    if queues:
+        running = [name for name in queues if not _stands_still(streams, name)]
+        stop = f"stop {listed(running)} now, and " if running else ""
+        where = f"put the messages of {them} into the queue of {listed(queues)}, from {_from(streams, server, origin, gone)}"
+        says += f"; {stop}{where}, before what follows {them}"
+    return says
+
+
+def _stands_still(streams: Streams, server: str) -> bool:
+    return all("applier" in one.stopped for one in streams.applied if one.server == server)
+
+
+def _from(streams: Streams, server: str, origin: str, gone: Sequence[Gone]) -> str:
+    """Where the messages of what a master lost are: in a queue that has all of it alike, and in an earlier log."""
+    keys = {(origin, one.position): one.content for one in gone}
+    queues = sorted(
+        one.server
+        for one in streams.applied
+        if one.source == server
+        and all(key in one.waiting and one.waiting[key]["content"] == content for key, content in keys.items())
+    )
+    return listed([*(f"the queue of {name}" for name in queues), *sorted({one.log for one in gone})], "or")
 
 
 def _of_a_source(server: str, them: str, applied: str) -> Mapping[str, Any]:
@@ -60,3 +103,29 @@ def _of_a_copy(server: str, source: str | None, them: str) -> Mapping[str, Any]:
         f"{server} had {them}, as its earlier log shows",
         f"if they are not there, {server} was set back" + (f": it needs {them} from {source} again" if source else ""),
     )
+
+
+def changed_in_log(context: DetectorContext) -> Iterator[Finding]:
+    """What a server has with one content in an earlier log, and with another one in the present log."""
+    streams, show = context.verdicts.streams, context.topology.system.show
+    assert streams is not None
+    for (server, origin), changed in sorted(streams.history.changed.items()):
+        positions, them = [show(one.position) for one in changed], "it" if len(changed) == 1 else "them"
+        earlier = _earlier(server, changed)
+        yield Finding(
+            "TXN_CONFLICT",
+            "error",
+            f"{server}: its log has {counted(len(changed), 'transaction')} of server {origin} ({_first(positions)}) with another "
+            f"content or end than {earlier}: nothing tells which of the two was committed",
+            server=server,
+            origin=origin,
+            items=tuple(positions[:ITEMS_SHOWN]),
+            evidence=first_few({"position": show(one.position), "snapshot": one.snapshot} for one in changed),
+            fix=(
+                step(
+                    f"compare the rows that {them} changed on {server} with both logs, and apply {them} nowhere before that",
+                    "a log is only ever appended to: one of the two is of another server, or was changed",
+                    f"if {server} was made anew, its numbers began anew: then provision its replicas from it",
+                ),
+            ),
+        )

@@ -64,7 +64,7 @@ def _lacks_something(streams: Streams, one: Applied) -> bool:
     """Whether the queue of a replica lacks what it would come to, by the log of its master or by itself."""
     told = one.commit is not None and one.queued is not None and one.whole
     return (told and bool(absent_numbers(streams, one))) or any(
-        behind.applied is one and (behind.gaps or behind.parts) for behind in streams.behind
+        behind.applied is one and (behind.gaps or behind.parts or behind.gone) for behind in streams.behind
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.model import Problem, counted, listed
 from workbench.repair.plan_types import ALL, SENT, Need, ProposedRepair, Repairs, Step, View
-from workbench.replication.stream.diagnosis.appliers import APPLIER
+from workbench.replication.stream.diagnosis.appliers import APPLIER, Behind
 from workbench.replication.stream.diagnosis.contents import left_out
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.not_given import NotGiven, not_given
@@ -189,6 +189,11 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Log
         )
         if first := next(left, None):
             return found, _first(streams, origin, first, name, show)
+        if any(one.changed and one.position == position for one in lost):
+            return (
+                found,
+                f"{name} has another content in an earlier log: nothing tells which one was committed (TXN_CONFLICT)",
+            )
         if (server, number) in model.unlike:
             return found, f"{name} is there with another content: no row tells which of the two is right"
         held = [one for one in holders if one in model.servers and number in model.servers[one].holds]
@@ -238,8 +243,10 @@ def _first(streams: Streams, origin: str, lost: NotGiven, name: str, show: Calla
     after = "whoever goes on behind that misses it for good: "
     if lost.holders:
         return f"{says}; {after}first apply {what} from there"
+    if lost.changed:
+        return f"{says}; nothing tells which one was committed: first compare the rows of {source} with both (TXN_CONFLICT)"
     if lost.snapshot is not None:
-        return f"{says}; {after}first see whether {source} has its rows (GONE_FROM_LOG), and take {what} from that earlier log"
+        return f"{says}; {after}first see whether {source} has its rows (GONE_FROM_LOG), and take {what} from {lost.earlier}"
     return f"{says}; {after}let the applier bring it, or first take it from a log that has it whole"
 
 
@@ -478,11 +485,52 @@ def _lacking_in_queue(view: View, server: str) -> str:
     holes = {"TXN_INCOMPLETE": any(one.parts for one in mine), GAP: any(one.gaps or one.purged for one in mine)}
     codes = ", ".join(code for code, there in holes.items() if there)
     other = " holds what its master did not commit (TXN_CONFLICT)" if any(one.unlike for one in mine) else ""
+    if lost := [one for one in mine if one.gone]:
+        return _gone_first(view, streams, lost[0])
+    if changed := [one for one in mine if _changed_ahead(streams, one)]:
+        named = listed([*map(view.context.topology.system.show, _changed_ahead(streams, changed[0]))], "and", _NAMED)
+        return (
+            f"it comes to {named}, of which the log of {changed[0].applied.source} has another content than an earlier one: "
+            "nothing tells which one was committed (TXN_CONFLICT)"
+        )
     return (
         f"the queue of {server}{f' lacks what it would come to ({codes})' if codes else other}"
         if codes or other
         else ""
     )
+
+
+def _gone_first(view: View, streams: Streams, behind: Behind) -> str:
+    """What an applier would pass over, for its master's log has it no more, and where it is."""
+    master, show = behind.applied.source or "", view.context.topology.system.show
+    wanted = {(origin, position) for (_, position), origin in behind.gone}
+    logs = sorted(
+        {
+            one.log
+            for (server, origin), gone in streams.gone.items()
+            if server == master
+            for one in gone
+            if (origin, one.position) in wanted
+        }
+    )
+    names, them = (
+        listed([show(position) for (_, position), _ in behind.gone], "and", _NAMED),
+        "it" if len(wanted) == 1 else "them",
+    )
+    return (
+        f"the log of {master} has {names} no more, and the queue of {behind.applied.server} lacks {them}: it would pass over "
+        f"{them} for good; first put the messages of {them} into its queue, from {listed(logs)} (GONE_FROM_LOG)"
+    )
+
+
+def _changed_ahead(streams: Streams, behind: Behind) -> list[str]:
+    """Positions of what an applier will come to, and the log of its master has otherwise than an earlier one."""
+    after = behind.applied.commit or 0
+    changed = ((server, one) for (server, _), of_log in streams.history.changed.items() for one in of_log)
+    by_commit = behind.applied.source is not None and streams.logs[behind.applied.source].by_commit
+    return [
+        one.position for server, one in changed if by_commit and server == behind.applied.source and one.place > after
+    ]
 
 
 def _is_filled(model: Model, server: str) -> bool:

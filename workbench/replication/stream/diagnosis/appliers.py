@@ -29,6 +29,7 @@ Commit = tuple[int, str]
 _CHANGES_NOTHING = frozenset({ROLLED_BACK, EVENT})
 """What has the number of a commit, too, and brings nothing to a replica."""
 _NO_ROWS: Mapping[Key, Row] = {}
+_NOTHING_GONE: Mapping[Key, int] = {}
 APPLIER, IO = "applier", "io"
 """The threads of a replica: one applies what the other one fetched."""
 
@@ -96,6 +97,7 @@ class Behind:
     purged  numbers of commits that it neither applied nor has in its queue, below the first of the log: the first, the last, how
             many; None: there is none, or the log lost records
     at_least  its master gave numbers behind the end of the log, and nothing tells whether these are transactions: more may wait
+    gone   what an earlier log of its master has, and neither its queue nor the present log: it fetches what follows instead
     """
 
     applied: Applied
@@ -109,6 +111,7 @@ class Behind:
     other: int
     purged: tuple[int, int, int] | None
     at_least: bool = False
+    gone: Sequence[tuple[Commit, str]] = ()
 
     def brings(self, origin: str) -> bool:
         """True if something of what it waits for comes: it stands before a gap, or the replica will ask its master for it."""
@@ -214,19 +217,29 @@ def _master(logs: Mapping[str, StreamLog], server: str, queue: Queue | None, alo
 
 
 def behind_of(
-    one: Applied, log: StreamLog, after: int, limit: int, beyond: Beyond, passed: Mapping[Key, Row] = _NO_ROWS
+    one: Applied,
+    log: StreamLog,
+    after: int,
+    limit: int,
+    beyond: Beyond,
+    passed: Mapping[Key, Row] = _NO_ROWS,
+    gone: Mapping[Key, int] = _NOTHING_GONE,
 ) -> Behind:
     """What a replica has not applied behind a commit of its master's log, and of what others tell `beyond` the end of that.
 
     passed  what another file has of the commits that the replica passed over
+    gone    the commits that an earlier log of the master has, and the present one lacks
     """
     gaps: list[tuple[Commit, str]] = []
     parts: list[tuple[Commit, str]] = []
     queued, lacks, in_part = set(one.queued or ()), 0, 0
     # It asks for what is above the highest commit that it has seen, whether it has all of that or not.
     seen = max([after, *queued, *_ended_parts(one)])
-    first_hole: int | None = None
+    never = {key: commit for key, commit in gone.items() if commit > after and key not in one.waiting and one.whole}
+    first_hole = min(never.values(), default=None)
     waiting = [*_changing(log, {**beyond.waiting, **passed, **one.waiting}, after)]
+    known = {(origin, position) for origin, commits in waiting for _, position in commits}
+    waiting += [(origin, [(commit, at)]) for (origin, at), commit in never.items() if (origin, at) not in known]
     for origin, commits in waiting:
         for commit in commits if one.whole else ():
             part = one.in_part.get(commit[1])
@@ -250,9 +263,10 @@ def behind_of(
     unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
     purged = _purged(one, log, after, {row["commit"] for row in passed.values()})
     end = max(after, log.last_commit or 0)
-    known = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
-    at_least = beyond.top - end > len(known)
-    return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged, at_least)
+    numbered = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
+    at_least = beyond.top - end > len(numbered)
+    passing = sorted(((commit, at), origin) for (origin, at), commit in never.items())
+    return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged, at_least, passing)
 
 
 def _purged(one: Applied, log: StreamLog, after: int, known: Collection[int]) -> tuple[int, int, int] | None:

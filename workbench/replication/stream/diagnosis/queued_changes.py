@@ -37,7 +37,8 @@ def how_queued(row: Row) -> str:
         if unread
         else []
     )
-    told += [f"{behind:,} {'waits' if behind == 1 else 'wait'} behind what its queue lacks"] if behind else []
+    lacks = "its queue and the log of its master lack" if row.get("earlier_first") else "its queue lacks"
+    told += [f"{behind:,} {'waits' if behind == 1 else 'wait'} behind what {lacks}"] if behind else []
     before = row.get("purged", 0)
     gap = [f"{before:,} commit{'' if before == 1 else 's'} before that will not come (QUEUE_GAP)"] if before else []
     return "; ".join([listed(told), *gap, *([why_held(row)] if row["held"] else [])])
@@ -53,7 +54,8 @@ def why_held(row: Row) -> str:
 def queue_step(row: Row) -> Mapping[str, Any] | None:
     """What to do first; None: they come by themselves."""
     if row["behind_gap"]:
-        return step("fill its queue first (QUEUE_GAP, TXN_INCOMPLETE)", "what follows must not be applied before that")
+        codes = "GONE_FROM_LOG, QUEUE_GAP, TXN_INCOMPLETE" if row.get("earlier_first") else "QUEUE_GAP, TXN_INCOMPLETE"
+        return step(f"fill its queue first ({codes})", "what follows must not be applied before that")
     return held_step(row)
 
 
@@ -78,6 +80,9 @@ def needed_first(row: Row) -> tuple[Mapping[str, Any], ...]:
     if not row.get("not_given"):
         return ()
     why = "a replica that goes on behind it never asks for it again"
+    if row.get("earlier_first"):
+        first = "what comes first is there (GONE_FROM_LOG, TXN_CONFLICT), and apply none of them by hand before that"
+        return (step(f"keep the applier of {row['server']} from them until {first}", why),)
     return (step("apply none of them by hand before what comes first", why),)
 
 
