@@ -9,12 +9,12 @@ The end of a transaction without a message before it, and numbers of commits bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, lacking_said
-from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere
+from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere, messages_elsewhere
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.rules.segments import COMMITTED
 
@@ -34,7 +34,8 @@ def lacking_by_itself(context: DetectorContext) -> Iterator[Finding]:
         if applied.commit is None or applied.queued is None or not applied.whole:
             continue  # what was applied, or a row that could not be read, may be what seems to lack
         if parts := _parts(streams, applied):
-            yield _in_part(applied, parts, show)
+            told = streams.case, streams.shown.snapshot, streams.applied
+            yield _in_part(applied, parts, messages_elsewhere(*told, applied), show)
         if applied.source is None and (passed := _passed_over(streams, applied)):
             yield _known_elsewhere(applied, passed, show)
         if stretches := absent_numbers(streams, applied):
@@ -112,7 +113,12 @@ def _known_elsewhere(applied: Applied, passed: Sequence[tuple[int, Elsewhere]], 
     )
 
 
-def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[[str], str]) -> Finding:
+def _in_part(
+    applied: Applied,
+    parts: Sequence[tuple[int, str]],
+    elsewhere: Mapping[str, tuple[str, ...]],
+    show: Callable[[str], str],
+) -> Finding:
     positions, server = [at for _, at in parts], applied.server
     named = ", ".join(f"{show(at)} without {lacking_said(applied.in_part[at])}" for at in positions[:_NAMED])
     more = f" and {len(parts) - _NAMED:,} more" if len(parts) > _NAMED else ""
@@ -120,11 +126,16 @@ def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[
     passed = [show(at) for at in positions if not applied.in_part[at].begins]
     does = [f"a part of {listed(cut, 'and', _NAMED)}"] if cut else []
     does += [f"nothing of {listed(passed, 'and', _NAMED)}"] if passed else []
+    them = "it" if len(parts) == 1 else "them"
+    has, where = f"no collected log has {them}", f"SYS_REPLICATION_LOG of {_master(applied)}"
+    if all(at in elsewhere for at in positions):
+        where = listed([*dict.fromkeys(place for at in positions for place in elsewhere[at])], "and")
+        has = f"the messages that it lacks are in {where}"
     return Finding(
         "TXN_INCOMPLETE",
         "error",
-        f"{server}: its queue holds {counted(len(parts), 'transaction')} of {_master(applied)} in part ({named}{more}), and no "
-        f"collected log has {'it' if len(parts) == 1 else 'them'}: its applier reads message after message until one is not "
+        f"{server}: its queue holds {counted(len(parts), 'transaction')} of {_master(applied)} in part ({named}{more}), and "
+        f"{has}: its applier reads message after message until one is not "
         f"there, and would apply {' and '.join(does)}",
         server=server,
         items=tuple(map(show, positions[:ITEMS_SHOWN])),
@@ -134,7 +145,7 @@ def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[
         fix=(
             step(
                 f"{_stop_first(applied, 'it' if len(parts) == 1 else 'them')}put the messages that are not there into its queue, "
-                f"from SYS_REPLICATION_LOG of {_master(applied)}",
+                f"from {where}",
                 "a part of a transaction must not be applied, and a slave does not ask for what it has seen",
                 f"if it applied a part already, provision {server} from its master" if cut else None,
             ),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, lacking_said
+from workbench.replication.stream.diagnosis.commits_elsewhere import messages_elsewhere
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import purge_below
 from workbench.replication.stream.rules.segments import COMMITTED
@@ -230,13 +231,16 @@ def _stop_first(one: Applied, them: str) -> str:
 def _from(streams: Streams, one: Applied, positions: Sequence[str]) -> str:
     """Where messages of transactions can be taken from, as the end of a sentence."""
     log = streams.logs[one.source or ""]
-    places = {told.key[1]: told.place for told in streams.passed[one.server, one.master].values()}
+    places: dict[str, tuple[str, ...]] = {
+        told.key[1]: (told.place,) for told in streams.passed[one.server, one.master].values()
+    }
     rows = [row for origin in log.sums for row in log.rows_of(origin, list(positions)).values()]
     whole = sum(row["outcome"] == COMMITTED for row in rows)
     if whole == len(positions):
         return f"from the log of {one.source}"
+    places |= messages_elsewhere(streams.case, streams.shown.snapshot, streams.applied, one)
     if {*positions} <= places.keys():
-        return f"from {listed(sorted({places[at] for at in positions}))}"
+        return f"from {listed(sorted({place for at in positions for place in places[at]}), 'and')}"
     held = (
         f": its exported log holds {whole:,} of them whole" if whole else ": its exported log does not hold them whole"
     )

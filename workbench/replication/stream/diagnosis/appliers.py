@@ -98,6 +98,7 @@ class Behind:
             many; None: there is none, or the log lost records
     at_least  its master gave numbers behind the end of the log, and nothing tells whether these are transactions: more may wait
     gone   what an earlier log of its master has, and neither its queue nor the present log: it fetches what follows instead
+    unlogged  what its queue holds under numbers of commits under which the log of its master has nothing, and has later ones
     """
 
     applied: Applied
@@ -112,6 +113,7 @@ class Behind:
     purged: tuple[int, int, int] | None
     at_least: bool = False
     gone: Sequence[tuple[Commit, str]] = ()
+    unlogged: Sequence[tuple[Commit, str]] = ()
 
     def brings(self, origin: str) -> bool:
         """True if something of what it waits for comes: it stands before a gap, or the replica will ask its master for it."""
@@ -266,7 +268,25 @@ def behind_of(
     numbered = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
     at_least = beyond.top - end > len(numbered)
     passing = sorted(((commit, at), origin) for (origin, at), commit in never.items())
-    return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged, at_least, passing)
+    lists = gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike)
+    return Behind(one, waits, *lists, purged, at_least, passing, _unlogged(one, log, after, gone))
+
+
+def _unlogged(one: Applied, log: StreamLog, after: int, gone: Mapping[Key, int]) -> list[tuple[Commit, str]]:
+    """What a queue holds between two commits of its master's log, and that does not have; none where the log lost records.
+
+    log of m    101 (commit 1)  102 (commit 2)  104 (commit 4)
+    queue of s                  102 (commit 2)  103 (commit 3)      m lost 103, or did not commit it
+    """
+    first, last = log.first_commit, log.last_commit
+    if log.lost or first is None or last is None:
+        return []
+    inside = {
+        key: row for key, row in one.waiting.items() if max(after, first) < row["commit"] < last and key not in gone
+    }
+    there = {commit for batch in log.after(after) for commit in batch["commit"].to_pylist()} if inside else set()
+    found = [((row["commit"], at), origin) for (origin, at), row in inside.items() if row["commit"] not in there]
+    return sorted(each for each in found if not log.rows_of(each[1], [each[0][1]]))
 
 
 def _purged(one: Applied, log: StreamLog, after: int, known: Collection[int]) -> tuple[int, int, int] | None:

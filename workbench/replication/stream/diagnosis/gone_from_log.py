@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from workbench.engine.selective_read import rows_where
 from workbench.engine.stream_diff import Compared, compared
 from workbench.engine.streams import StreamLog
-from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, earlier_logs, log_in_words
+from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, log_in_words
 from workbench.replication.stream.rules.segments import COMMITTED, CONFLICT, EVENT, NUMBER_REUSED
 from workbench.replication.stream.rules.streams import LOST
 
@@ -99,7 +99,7 @@ def history_of(streams: Streams) -> History:
     gone: dict[tuple[str, str], dict[str, Gone]] = {}
     changed: dict[tuple[str, str], dict[str, Changed]] = {}
     found = History()
-    for server, earlier in earlier_logs(streams):
+    for server, earlier in streams.earlier:
         log, now = earlier.log, streams.logs[server]
         for origin in sorted(log.sums.keys() & now.sums.keys()):
             one, key = compared(log, now, origin, LOOKED_BACK), (server, origin)

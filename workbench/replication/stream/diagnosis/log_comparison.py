@@ -22,8 +22,10 @@ from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
 from workbench.intake.inputs import Input
 from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
+from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog, by_earlier_logs
 from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere, rows_of
 from workbench.replication.stream.diagnosis.contents import with_contents
+from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, earlier_logs
 from workbench.replication.stream.diagnosis.gone_from_log import (
     Changed,
     Gone,
@@ -172,6 +174,16 @@ class Streams:
     def history(self) -> History:
         """What the logs have otherwise than those of earlier snapshots."""
         return history_of(self)
+
+    @cached_property
+    def earlier(self) -> list[tuple[str, EarlierLog]]:
+        """Each log of a snapshot before, with the name that its server has now."""
+        return [*earlier_logs(self)]
+
+    @cached_property
+    def by_earlier(self) -> dict[tuple[str, str], ByEarlierLog]:
+        """(server, origin) -> what its log lacks by an earlier log of the source, whose present log begins behind it."""
+        return by_earlier_logs(self)
 
     @property
     def gone(self) -> dict[tuple[str, str], list[Gone]]:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.model import listed
+from workbench.replication.stream.diagnosis.by_earlier_log import whole_before
 from workbench.replication.stream.diagnosis.gone_from_log import still_in
 from workbench.replication.stream.rules.segments import COMMITTED, CORRUPT, INCOMPLETE
 from workbench.replication.stream.rules.streams import ANYWHERE, SOURCE_UNCLEAR, Shared
@@ -60,6 +61,7 @@ class NotGiven(NamedTuple):
             return f"the log of {source} has {name} with another content than in snapshot {self.snapshot}"
         if self.snapshot is not None:
             return f"the log of {source} has {name} no more, as it had in snapshot {self.snapshot}{whole}"
+        whole = whole or (f" (whole in {self.earlier})" if self.earlier else "")
         how = {CORRUPT: "damaged", INCOMPLETE: "in part"}.get(self.outcome or "", "in a form that is not understood")
         return f"the log of {source} has {name} {how}{whole}"
 
@@ -83,7 +85,9 @@ def not_given(streams: Streams, server: str, origin: str) -> list[NotGiven]:
     rows = log.rows_of(origin, sorted(unclear))
     holders = _holders(streams, source, server, origin, rows)
     found = [
-        NotGiven(place, at, rows[at]["outcome"], holders.get(at, ())) for at, place in unclear.items() if at in rows
+        NotGiven(place, at, rows[at]["outcome"], holders.get(at, ()), earlier=whole_before(streams, source, origin, at))
+        for at, place in unclear.items()
+        if at in rows
     ]
     for gone in streams.gone_from_source(server, origin):
         if both.shared.begins < gone.place < upto:
