@@ -47,6 +47,9 @@ def rolled_back(context: DetectorContext) -> Iterator[Finding]:
             context, replica
         ):
             continue
+        streams = context.verdicts.streams
+        if streams is not None and (replica.server, replica.origin) in streams.gone:
+            continue  # its log lacks them, which need not mean that its data do: GONE_FROM_LOG tells of both
         show = context.topology.system.show
         lacked = {
             row["position"]

@@ -43,15 +43,7 @@ from workbench.systems.drizzle.errant import errant
 from workbench.systems.drizzle.formats import TRANSACTION_LOG
 from workbench.systems.drizzle.gone_from_log import EARLIER_LOGS
 from workbench.systems.drizzle.not_compared import not_compared
-from workbench.systems.drizzle.queue_alone import lacking_by_itself
-from workbench.systems.drizzle.queues import (
-    appliers,
-    purged_unapplied,
-    queue_gaps,
-    queued_in_part,
-    queued_otherwise,
-    unmatched,
-)
+from workbench.systems.drizzle.queues import QUEUES
 from workbench.systems.drizzle.taken_back import taken_back, taken_back_at_source
 
 if TYPE_CHECKING:
@@ -588,6 +580,6 @@ DETECTORS: Detectors = {
         not_understood,
         ragged,
     ),
-    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part, lacking_by_itself, queued_otherwise, unmatched),
+    APPLYING: QUEUES,
     LAG: (big,),
 }

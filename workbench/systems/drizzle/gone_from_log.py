@@ -27,7 +27,7 @@ def gone_from_log(context: DetectorContext) -> Iterator[Finding]:
             "GONE_FROM_LOG",
             "error",
             f"{server}: its log lacks {counted(len(gone), 'transaction')} of server {origin} ({_first(positions)}) that "
-            f"{_earlier(server, gone)} has",
+            f"{_earlier(server, gone)} has{_held(streams, server, origin, gone, them) if source == server else ''}",
             server=server,
             origin=origin,
             items=tuple(positions[:ITEMS_SHOWN]),
@@ -162,6 +162,16 @@ def _applied(streams: Streams, server: str, origin: str, gone: Sequence[Gone], t
         where = f"put the messages of {them} into the queue of {listed(queues)}, from {_from(streams, server, origin, gone)}"
         says += f"; {stop}{where}, before what follows {them}"
     return says
+
+
+def _held(streams: Streams, server: str, origin: str, gone: Sequence[Gone], them: str) -> str:
+    """Which other logs have all of it whole, as the end of a sentence; empty: none."""
+    names = [
+        name
+        for name, log in sorted(streams.logs.items())
+        if name != server and len(still_in(log, origin, gone)) == len(gone)
+    ]
+    return f"; {listed(names, 'and')} ha{'s' if len(names) == 1 else 've'} {them} whole" if names else ""
 
 
 def _stands_still(streams: Streams, server: str) -> bool:

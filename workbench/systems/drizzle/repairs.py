@@ -121,7 +121,28 @@ class ApplyTransactions:
                     break
         if lots:
             load = f"the rows of {counted(len(lots), 'transaction')} on {need.server}"
-            yield ProposedRepair(APPLY, _says(lots, need.server), tuple(steps), load=load, refused=why)
+            asked = _had_before(view, need.server, lots)
+            yield ProposedRepair(APPLY, _says(lots, need.server), tuple(steps), load=load, refused=why, unasked=asked)
+
+
+def _had_before(view: View, server: str, lots: Iterable[int]) -> str:
+    """Why a person has to ask for what an earlier log of a server has: its rows may be there; empty: no earlier log has it."""
+    streams, model, show = view.context.verdicts.streams, view.model, view.context.topology.system.show
+    assert streams is not None
+    wanted = {(model.lots[number].origin, model.lots[number].last) for number in lots}
+    had = [
+        gone
+        for (name, origin), of_log in streams.gone.items()
+        for gone in of_log
+        if name == server and (origin, gone.position) in wanted
+    ]
+    if not had:
+        return ""
+    named, them = listed([show(gone.position) for gone in had], "and", _NAMED), "it" if len(had) == 1 else "them"
+    return (
+        f"{server} had {named}, as {listed(sorted({gone.log for gone in had}), 'and')} shows, and must not apply {them} twice: "
+        f"first see whether the rows of {them} are there (GONE_FROM_LOG)"
+    )
 
 
 def _says(lots: Sequence[int], server: str) -> str:
@@ -442,9 +463,9 @@ def _also(view: View, model: Model) -> Iterator[Need]:
     for link in model.links:
         if not link.runs:
             yield Need(STOPPED, view.suffix, link.consumer)
-    for one in view.about(GAP):
-        if one.server is not None and not is_filled(model, one.server):
-            yield Need(GAP, view.suffix, one.server)
+    for server in dict.fromkeys(one.server for one in view.about(GAP)):  # several findings may be about one queue
+        if server is not None and not is_filled(model, server):
+            yield Need(GAP, view.suffix, server)
 
 
 class Provision:
@@ -507,7 +528,7 @@ class Provision:
                 or (
                     _names_first(guessed) if guessed and any((need.server, lot) in model.unlike for lot in lots) else ""
                 ),
-                asked,
+                asked or _had_before(view, need.server, lots),
             )
 
 

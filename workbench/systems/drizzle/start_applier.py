@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from workbench.model import listed
 from workbench.repair.plan_types import Need, ProposedRepair, Step, View
 from workbench.replication.stream.diagnosis.appliers import APPLIER, Behind
+from workbench.replication.stream.diagnosis.commits_elsewhere import applied_before
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.rules.repair_model import Model
 
@@ -70,6 +71,11 @@ def _lacking_in_queue(view: View, server: str) -> str:
         return f"the log of {anew[0]} has other transactions under the numbers of commits than before (GONE_FROM_LOG)"
     if lost := [one for one in mine if one.gone]:
         return _gone_first(view, streams, lost[0])
+    if back := [told for one in mine if (told := applied_before(streams.case, streams.shown.snapshot, one.applied))]:
+        return (
+            f"{server} said in snapshot {back[0][1]} that it had applied commit {back[0][0]:,}, and says less now: first see "
+            "whether its rows have what it would apply once more (APPLIED_WENT_BACK)"
+        )
     if alone := [one for one in mine if one.unlogged]:
         named = listed([view.context.topology.system.show(at) for (_, at), _ in alone[0].unlogged], "and", _NAMED)
         return f"the queue of {server} holds {named}, which the log of {alone[0].applied.source} lacks (GONE_FROM_LOG)"

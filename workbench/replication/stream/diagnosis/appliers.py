@@ -94,6 +94,7 @@ class Behind:
     parts  the first of those of which its queue holds a part; in_part: how many such there are
     seen   the highest commit that it applied or has in its queue: it asks for what is above that
     unlike  the first of those that its queue holds with another content than the log; other: how many such there are
+    unlike_first  one of these comes before all that its queue lacks
     purged  numbers of commits that it neither applied nor has in its queue, below the first of the log: the first, the last, how
             many; None: there is none, or the log lost records
     at_least  its master gave numbers behind the end of the log, and nothing tells whether these are transactions: more may wait
@@ -114,6 +115,7 @@ class Behind:
     at_least: bool = False
     gone: Sequence[tuple[Commit, str]] = ()
     unlogged: Sequence[tuple[Commit, str]] = ()
+    unlike_first: bool = False
 
     def brings(self, origin: str) -> bool:
         """True if something of what it waits for comes: it stands before a gap, or the replica will ask its master for it."""
@@ -245,8 +247,8 @@ def behind_of(
     for origin, commits in waiting:
         for commit in commits if one.whole else ():
             part = one.in_part.get(commit[1])
-            if commit[0] > seen or commit[0] in queued:  # of what was fetched last, more may still come
-                continue
+            if commit[0] in queued or (commit[0] > seen and not _is_below(log, commit[0])):
+                continue  # of what was fetched last, more may still come
             if part:
                 parts.append((commit, origin))
                 in_part += 1
@@ -255,6 +257,10 @@ def behind_of(
                 lacks += 1
             first_hole = min(first_hole or commit[0], commit[0])
         gaps, parts = sorted(gaps)[:limit], sorted(parts)[:limit]
+    unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
+    first_unlike = min((commit for (commit, _), _ in unlike), default=None)
+    unlike_first = first_unlike is not None and (first_hole is None or first_unlike < first_hole)
+    first_hole = first_unlike if unlike_first else first_hole
     waits: dict[str, Waits] = {}
     for origin, commits in waiting:
         before = [at for at, _ in commits if first_hole is None or at < first_hole]
@@ -262,14 +268,18 @@ def behind_of(
         counts = there, asked, len(before) - there - asked, len(commits) - len(before)
         mine = Waits(len(commits), min(commits), max(commits), *counts)
         waits[origin] = _together(waits[origin], mine) if origin in waits else mine
-    unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
     purged = _purged(one, log, after, {row["commit"] for row in passed.values()})
     end = max(after, log.last_commit or 0)
     numbered = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
     at_least = beyond.top - end > len(numbered)
     passing = sorted(((commit, at), origin) for (origin, at), commit in never.items())
     lists = gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike)
-    return Behind(one, waits, *lists, purged, at_least, passing, _unlogged(one, log, after, gone))
+    return Behind(one, waits, *lists, purged, at_least, passing, _unlogged(one, log, after, gone), unlike_first)
+
+
+def _is_below(log: StreamLog, commit: int) -> bool:
+    """True if a log begins behind a commit: its server sends what it has, and nothing of that."""
+    return log.first_commit is not None and commit < log.first_commit
 
 
 def _unlogged(one: Applied, log: StreamLog, after: int, gone: Mapping[Key, int]) -> list[tuple[Commit, str]]:

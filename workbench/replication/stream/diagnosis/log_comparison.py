@@ -23,7 +23,7 @@ from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared
 from workbench.intake.inputs import Input
 from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
 from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog, by_earlier_logs
-from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere, rows_of
+from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, Found, commits_elsewhere, rows_of
 from workbench.replication.stream.diagnosis.contents import with_contents
 from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, earlier_logs
 from workbench.replication.stream.diagnosis.gone_from_log import (
@@ -359,6 +359,7 @@ class Streams:
         for one in self.applied:
             if one.source is not None and one.commit is not None:
                 after, passed = max(one.commit, self._covered(one)), rows_of(self.passed[one.server, one.master])
+                passed = passed if one.queued is not None else {}  # its queue may have them
                 log, gone = self.logs[one.source], self._commits_gone(one.source)
                 found.append(behind_of(one, log, after, self.limit, beyond[one.source], passed, gone))
         return found
@@ -373,8 +374,16 @@ class Streams:
     @cached_property
     def passed(self) -> dict[tuple[str, str], dict[int, Elsewhere]]:
         """Replica and master -> the commits that the replica passed over, and that another file has, and none otherwise."""
+        return {key: found.undisputed for key, found in self.elsewhere.items()}
+
+    @cached_property
+    def elsewhere(self) -> dict[tuple[str, str], Found]:
+        """The same, and the commits under which other files have different transactions."""
         told = self.case, self.shown.snapshot, self.applied
-        return {(one.server, one.master): commits_elsewhere(*told, one).undisputed for one in self.applied}
+        return {
+            (one.server, one.master): commits_elsewhere(*told, one, self.logs[one.source] if one.source else None)
+            for one in self.applied
+        }
 
     def _covered(self, one: Applied) -> int:
         """The last commit of its master that a replica's own log shows, where it keeps one; it may be younger than its tables."""

@@ -10,7 +10,7 @@ from workbench.case.case import Case
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.stream_diff import Compared
 from workbench.engine.streams import StreamLog
-from workbench.model import Problem
+from workbench.model import Problem, listed
 from workbench.replication.stream.diagnosis.appliers import Behind
 from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog
 from workbench.replication.stream.diagnosis.log_comparison import (
@@ -245,5 +245,11 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
             row |= {"queued": None if one.applied.queued is None else waits.queued, "to_fetch": waits.to_fetch}
             row |= {"unread": waits.unread, "behind_gap": waits.behind_gap, "counted": not one.at_least}
             row |= {"purged": one.purged[2] if one.purged else 0, "earlier_first": bool(one.gone)}
+            row |= {"unlike_first": True} if one.unlike_first else {}
+            passed = streams.passed[one.applied.server, one.applied.master] if one.purged else {}
+            if passed:
+                names = listed([show(told.key[1]) for _, told in sorted(passed.items())], "and", 3)
+                places = listed(sorted({told.place for told in passed.values()}), "and")
+                row["not_given"] = [f"{names}, which {places} ha{'s' if places.count('the ') == 1 else 've'}"]
             row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})
