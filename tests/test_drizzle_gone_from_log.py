@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from drizzle_incidents import Files, commits, exported, log, named, queue, state
+from drizzle_incidents import Files, commits, exported, log, named, queue, row_of, state
 from drizzle_samples import event, insert, record, transaction
 from test_drizzle_not_given import applied, refused
 
@@ -173,3 +173,15 @@ def test_an_applier_does_not_come_to_what_its_master_has_otherwise_than_before(t
         not made.steps
         and "it comes to 104, of which the log of m has another content" in refused(made)["start-applier"]
     )
+
+
+def test_a_log_of_a_master_under_another_name_is_known_by_its_commits(tmp_path: Path) -> None:
+    now = {name.replace("m.", "m2."): data for name, data in of_queues(s=(3,)).items()}
+    says = "m2: its log lacks 1 transaction of server 1 (104) that the log of m of snapshot s1 has"
+    assert gone(diagnose(case_of(tmp_path, LOGGED, now))) == {"m2": says}
+
+
+def test_a_log_with_other_transactions_under_the_same_numbers_is_of_another_master(tmp_path: Path) -> None:
+    other = exported([*commits(1, 2), *((number, row_of(200 + number)) for number in (3, 5))])
+    found = diagnose(case_of(tmp_path, LOGGED, {"m2.replication-log.jsonl": other, **NO_SOURCE}))
+    assert not gone(found)

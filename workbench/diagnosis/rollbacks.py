@@ -106,6 +106,12 @@ def _given_back(context: DetectorContext, replica: Replica) -> dict[str, str | N
             "its next own change moves its vector over those that it lost, and hides them; "
             + lost_with(context, replica.server, replica.suffix),
         )
+    if context.topology.system.streaming:
+        return step(
+            f"let nobody write on {replica.server} before its rows are compared with those of the others; if it was set back, or "
+            f"made anew, {context.topology.system.refill} it and the others from the one that is right",
+            f"what {replica.server} commits next comes behind what the others have already, under the same numbers",
+        )
     return step(
         f"let nobody write on {replica.server} until it has its own changes back; "
         f"let another server send to it, and make one change there so that a session begins",

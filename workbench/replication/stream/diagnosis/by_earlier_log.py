@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.engine.stream_diff import Compared, compared
+from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import contents_compared
 from workbench.replication.stream.diagnosis.contents import with_contents
 from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog
@@ -44,7 +45,8 @@ def by_earlier_logs(streams: Streams) -> dict[tuple[str, str], ByEarlierLog]:
     for source, earlier in streams.earlier:
         now = streams.logs[source]
         for origin in sorted(earlier.log.sums.keys() & now.sums.keys()):
-            if streams.source_of(origin) != source or streams.is_open(origin):
+            of_another = streams.source_of(origin) != source or streams.is_open(origin)
+            if of_another or not _begins_behind(now, earlier.log, origin):
                 continue
             gone = {one.position for one in streams.gone.get((source, origin), ())}
             goes_on: bool | None = None
@@ -63,6 +65,14 @@ def by_earlier_logs(streams: Streams) -> dict[tuple[str, str], ByEarlierLog]:
                 if inside or (behind and goes_on):
                     found[name, origin] = ByEarlierLog(earlier, inside, behind if goes_on else ())
     return found
+
+
+def _begins_behind(now: StreamLog, log: StreamLog, origin: str) -> bool:
+    """True if the present log begins behind something that an earlier one has; what it lacks further on, it lost."""
+    if now.by_commit and log.by_commit:
+        return (now.first_commit or 0) > (log.first_commit or 0)
+    first = log.sums[origin].first
+    return first is not None and not without_starts(now.rows_of(origin, [first[1]]))
 
 
 def _compared(streams: Streams, earlier: EarlierLog, server: str, origin: str) -> Compared:

@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.selective_read import rows_where
 from workbench.engine.stream_diff import Compared, compared
 from workbench.engine.streams import StreamLog
-from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, log_in_words
+from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, log_in_words, under_same_commits
 from workbench.replication.stream.rules.segments import COMMITTED, CONFLICT, EVENT, NUMBER_REUSED
 from workbench.replication.stream.rules.streams import LOST
 
@@ -154,11 +152,7 @@ def _renumbered(earlier: EarlierLog, now: StreamLog) -> Renumbered | None:
     """None: both have the same under each number of a commit that both have, or do not number them."""
     if not (earlier.log.by_commit and now.by_commit):
         return None
-    columns, where = ["origin", "position", "commit"], pc.field("commit") > 0
-    theirs, mine = (rows_where(log.parts, columns, where) for log in (earlier.log, now))
-    numbers = [table["commit"].to_numpy() for table in (theirs, mine)]
-    _, there, here = np.intersect1d(*numbers, return_indices=True)
-    was, those = theirs.take(pa.array(there)), mine.take(pa.array(here))
+    was, those = under_same_commits(earlier.log, now)
     same = pc.and_(pc.equal(was["origin"], those["origin"]), pc.equal(was["position"], those["position"]))
     differ = np.flatnonzero(~same.to_numpy())
     if not len(differ):
