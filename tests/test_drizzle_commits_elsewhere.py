@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drizzle_incidents import Files, commits, exported, log, named, queue, state
+from drizzle_incidents import Files, commits, exported, log, named, queue, state, without_segment
 from drizzle_samples import insert, transaction
 
 from workbench import Case
@@ -128,3 +128,45 @@ def test_two_queues_with_different_transactions_under_one_commit_prove_neither(t
     files = beside(commits(3, 4, 5, 6)) | {"u.state.json": state(2), "u.queue.jsonl": queue(other)}
     (gap,) = (finding for finding in gaps(diagnose(loaded(tmp_path, files))) if finding["server"] == "s")
     assert gap["severity"] == "warning" and "has it whole" not in gap["summary"] and not gap["items"]
+
+
+IN_PART = commits(3, 4, 5, 6, bulk=4)
+"""Commit 4 is a bulk of three messages."""
+
+
+@pytest.mark.parametrize(
+    ("there", "place"),
+    [
+        ([{}, {"t": IN_PART}], "the queue of t"),
+        ([{"s": IN_PART}, {}], "the queue of s of snapshot s1"),
+        ([{}, {"t": without_segment(IN_PART, 104, 1)}], "the queue of t"),
+        ([{}, {"t": without_segment(IN_PART, 104, 1), "u": IN_PART}], "the queue of u"),
+    ],
+)
+def test_the_messages_that_a_queue_lacks_are_in_others(there: list[dict[str, Any]], place: str, tmp_path: Path) -> None:
+    there[-1]["s"] = without_segment(IN_PART, 104, 2)
+    snapshots = [
+        {
+            file: data
+            for name, rows in of.items()
+            for file, data in ((f"{name}.state.json", state(2)), (f"{name}.queue.jsonl", queue(rows)))
+        }
+        for of in there
+        if of
+    ]
+    found = diagnose(loaded(tmp_path, *snapshots))
+    (told,) = (one for one in found["findings"] if one["code"] == "TXN_INCOMPLETE" and one["server"] == "s")
+    assert f"the messages that it lacks are in {place}: its applier" in told["summary"]
+    assert told["fix"][0]["repair"].endswith(f"into its queue, from {place}")
+
+
+def test_messages_of_another_transaction_under_that_number_fill_nothing(tmp_path: Path) -> None:
+    other = [
+        (commit, transaction(104, insert((b"104", b"%d" % at)), segment=at, ended=at == 3))
+        for at, commit in ((1, 0), (2, 0), (3, 4))
+    ]
+    files = {"s.state.json": state(2), "s.queue.jsonl": queue(without_segment(IN_PART, 104, 2))}
+    files |= {"t.state.json": state(2), "t.queue.jsonl": queue([*commits(3), *other, *commits(5, 6)])}
+    found = diagnose(loaded(tmp_path, files))
+    (told,) = (one for one in found["findings"] if one["code"] == "TXN_INCOMPLETE" and one["server"] == "s")
+    assert "no collected log has it" in told["summary"]

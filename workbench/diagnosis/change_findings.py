@@ -462,6 +462,8 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
             if busy
             else (queue_step(row) or _NEXT_LOOK,)
             if queued
+            else needed_first(row)
+            if row.get("earlier_first")
             else (*needed_first(row), held_step(row) or _NEXT_LOOK)
             if context.topology.system.streaming or context.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),

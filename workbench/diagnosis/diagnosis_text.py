@@ -23,7 +23,7 @@ from workbench.diagnosis.relayed_changes import (
 )
 from workbench.model import System, listed
 from workbench.replication.entry.diagnosis.state_comparison import OWN_SINCE, own_since_say
-from workbench.replication.stream.diagnosis.queued_changes import behind_gap_say, held_by, in_a_queue, no_session_say
+from workbench.replication.stream.diagnosis.queued_changes import BEHIND_SAY, held_by, in_a_queue, no_session_say
 from workbench.rules.verdicts import MISSING, UNKNOWN
 from workbench.text_table import aligned, one_cell
 from workbench.topology.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
@@ -88,7 +88,7 @@ def summed(found: Row) -> dict[str, Any]:
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
     arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": [], "passed": []}
-    arrives |= {"behind_gap": [], "own": [], "lost": []}
+    arrives |= {"behind_gap": [], "behind_unlike": [], "own": [], "lost": []}
     made_by = {row["name"]: row.get("origin") for row in found.get("servers", ())}
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
@@ -105,7 +105,8 @@ def summed(found: Row) -> dict[str, Any]:
                 if row.get("lost_by") and how == "stuck"
                 else how
             )
-            notes = ("passed", "passed_over"), ("behind_gap", "behind_gap"), ("held", "held")
+            behind = "behind_unlike" if row.get("unlike_first") else "behind_gap"
+            notes = ("passed", "passed_over"), (behind, "behind_gap"), ("held", "held")
             noted = {"refused": len(row.get("refused") or ())} | {name: row.get(key) or 0 for name, key in notes}
             for name, count in noted.items():
                 if some := min(count, left["count"]) if how == "waiting" else 0:
@@ -440,7 +441,7 @@ def verdict_line(told: Row) -> str:
         waits.append(
             f"{least}{count:,} {have} not arrived at {on}, and the next session passes over {'it' if count == 1 else 'them'}"
         )
-    for name, says in (("own", own_since_say), ("behind_gap", behind_gap_say)):
+    for name, says in (("own", own_since_say), *BEHIND_SAY):
         if told[name]["count"]:
             waits.append(says(*most_of(told[name], told["pending_cut"])))
     if told["held"]["count"]:

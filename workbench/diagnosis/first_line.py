@@ -14,6 +14,7 @@ _COUNTS = re.compile(r"((?:up to |at least )?([\d,]+)) (?=(?:is|are|has|have|wai
 _DOUBTS = frozenset(
     {
         *("QUEUE_GAP", "TXN_CONFLICT", "TXN_ABORTED", "CONTENT_NOT_COMPARED", "MASTER_NOT_MATCHED"),
+        "GONE_FROM_LOG",
         "ERRANT_CHANGE",
     }
 )

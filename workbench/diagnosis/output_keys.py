@@ -168,7 +168,9 @@ KEYS: Mapping[str, str] = {
     "pending[].unread": "of such a replica: how many may stand in rows of its queue that cannot be read, or are to be fetched",
     "pending[].purged": "commits before them, by number, that the replica did not apply and its master's log begins behind",
     "pending[].behind_gap": "of a replica with a queue: how many of them are what it lacks first, or stand behind that",
+    "pending[].unlike_first": "true: the first of `behind_gap` is there, with another content than in the log of the master",
     "pending[].not_given": "what comes before some of them and the log of their source cannot give, in words; absent: nothing",
+    "pending[].earlier_first": "true: what comes before some of them only an earlier log of their source has, or has otherwise",
     "pending[].held": "how many do not come: of those queued or to be fetched, while a thread of the replica stands still; "
     "else while no session is begun over the links of `rests`",
     "pending[].rests": "links over which suppliers would send them, and nothing shows that these begin a session "

@@ -47,6 +47,9 @@ def rolled_back(context: DetectorContext) -> Iterator[Finding]:
             context, replica
         ):
             continue
+        streams = context.verdicts.streams
+        if streams is not None and (replica.server, replica.origin) in streams.gone:
+            continue  # its log lacks them, which need not mean that its data do: GONE_FROM_LOG tells of both
         show = context.topology.system.show
         lacked = {
             row["position"]
@@ -102,6 +105,12 @@ def _given_back(context: DetectorContext, replica: Replica) -> dict[str, str | N
             "it refuses whatever is supplied to it as long as that holds own changes of it which it does not know",
             "its next own change moves its vector over those that it lost, and hides them; "
             + lost_with(context, replica.server, replica.suffix),
+        )
+    if context.topology.system.streaming:
+        return step(
+            f"let nobody write on {replica.server} before its rows are compared with those of the others; if it was set back, or "
+            f"made anew, {context.topology.system.refill} it and the others from the one that is right",
+            f"what {replica.server} commits next comes behind what the others have already, under the same numbers",
         )
     return step(
         f"let nobody write on {replica.server} until it has its own changes back; "

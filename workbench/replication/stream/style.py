@@ -13,9 +13,10 @@ from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
 from workbench.model import Finding, System
 from workbench.replication.stream.diagnosis.appliers import told_beyond
-from workbench.replication.stream.diagnosis.log_comparison import Streams, judged_by_stream
+from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import applier_rows, copy_rows, log_rows, replica_rows
 from workbench.replication.stream.diagnosis.sources import with_sources
+from workbench.replication.stream.diagnosis.stream_verdicts import judged_by_stream
 from workbench.replication.stream.explanation import verdicts_by_stream, would_send
 from workbench.replication.stream.sections import streams_text
 from workbench.rules.assumptions import LOG_READ_FIRST

@@ -16,12 +16,16 @@ CODES = {
     "TXN_REPEATED": Code("a transaction was delivered more than once", ("info",)),
     "RECORD_CORRUPT": Code("records do not fit their checksum, or the framing of the log is damaged", ("error",)),
     "RECORD_UNKNOWN": Code("records hold fields, statements or entries that this reader does not know", ("warning",)),
-    "GONE_FROM_LOG": Code("the log of a server lacks transactions that its log of an earlier snapshot has", ("error",)),
+    "GONE_FROM_LOG": Code(
+        "the log of a server lacks transactions that an earlier log of it, or the queue of a replica, has",
+        ("warning", "error"),
+    ),
     "TORN_TAIL": Code("the last record of a log is cut", ("warning",)),
     "RAGGED_UPDATE": Code("rows of an update have other columns than its header lists", ("warning", "error")),
     "ID_REUSED": Code("a server used a transaction number again", ("warning",)),
     "BIG_TRANSACTION": Code("a transaction is so big that it holds others back", ("info", "warning")),
     "APPLIER_STOPPED": Code("a thread of a replica stands still", ("error",)),
+    "APPLIED_WENT_BACK": Code("a replica says that it applied less than in an earlier snapshot", ("warning",)),
     "MASTER_NOT_MATCHED": Code("nothing tells which collected log is that of a master of a replica", ("warning",)),
     "QUEUE_GAP": Code("commits are neither applied nor in the queue of a replica", ("warning", "error")),
 }

@@ -21,6 +21,7 @@ from workbench.model import (
     listed,
     step,
 )
+from workbench.replication.stream.diagnosis.by_earlier_log import whole_before
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import big_ones
 from workbench.replication.stream.rules.segments import (
@@ -37,19 +38,12 @@ from workbench.replication.stream.rules.segments import (
 )
 from workbench.replication.stream.rules.streams import SOURCE_UNCLEAR, UNCLEAR, Difference
 from workbench.systems import format_with
+from workbench.systems.drizzle.ahead_otherwise import ahead_otherwise
 from workbench.systems.drizzle.errant import errant
 from workbench.systems.drizzle.formats import TRANSACTION_LOG
-from workbench.systems.drizzle.gone_from_log import gone_from_log
+from workbench.systems.drizzle.gone_from_log import EARLIER_LOGS
 from workbench.systems.drizzle.not_compared import not_compared
-from workbench.systems.drizzle.queue_alone import lacking_by_itself
-from workbench.systems.drizzle.queues import (
-    appliers,
-    purged_unapplied,
-    queue_gaps,
-    queued_in_part,
-    queued_otherwise,
-    unmatched,
-)
+from workbench.systems.drizzle.queues import QUEUES
 from workbench.systems.drizzle.taken_back import taken_back, taken_back_at_source
 
 if TYPE_CHECKING:
@@ -105,10 +99,8 @@ def _some(rows: Sequence[Row]) -> str:
 def incomplete(context: DetectorContext) -> Iterator[Finding]:
     """Transactions with an end, of which messages are not there."""
     for key, rows in _odd(context, lambda row: row["outcome"] == INCOMPLETE):
-        here = [row for row in rows if _holder(context, row)]
-        from_where = (
-            f"apply them whole from the log of {_holder(context, here[0])}" if here else "ask the source for them"
-        )
+        places = [place for row in rows if (place := _holder(context, row))]
+        from_where = f"apply them whole from {places[0]}" if places else "ask the source for them"
         yield Finding(
             "TXN_INCOMPLETE",
             "error",
@@ -132,12 +124,18 @@ def _lacking(rows: Sequence[Row]) -> str:
     return many or "some of the messages"
 
 
-def _holder(context: DetectorContext, row: Row) -> str | None:
-    """A server whose log has the transaction whole."""
-    streams = _streams(context)
-    key = context.topology.system.typed(f"{row['origin']}:{row['position']}")
-    having = streams.holders.get(row["origin"], {}).get(key or "", [])
-    return having[0] if having else None
+def _holder(context: DetectorContext, row: Row) -> str:
+    """The log that has the transaction whole, in words: a present one, or an earlier one of the same server; empty: none."""
+    streams, origin = _streams(context), row["origin"]
+    key = context.topology.system.typed(f"{origin}:{row['position']}") or ""
+    having = streams.holders.get(origin, {}).get(key, [])
+    if not having:
+        here = streams.segmented(row["server"]).messages(origin, [key]).get(key)
+        for name in _whole_elsewhere(context, row) if here and here.numbered else ():
+            there = streams.segmented(name).messages(origin, [key]).get(key)
+            if here and there and there.numbered and here.places.keys() <= there.places.keys():
+                having = [*having, name]
+    return f"the log of {having[0]}" if having else whole_before(streams, row["server"], origin, key)
 
 
 def without_end(context: DetectorContext) -> Iterator[Finding]:
@@ -573,14 +571,15 @@ DETECTORS: Detectors = {
         incomplete,
         without_end,
         conflicts,
+        ahead_otherwise,
         taken_back,
         not_compared,
         repeated,
         damaged,
-        gone_from_log,
+        *EARLIER_LOGS,
         not_understood,
         ragged,
     ),
-    APPLYING: (appliers, queue_gaps, purged_unapplied, queued_in_part, lacking_by_itself, queued_otherwise, unmatched),
+    APPLYING: QUEUES,
     LAG: (big,),
 }

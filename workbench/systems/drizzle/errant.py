@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.model import ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.replication.stream.diagnosis.log_comparison import AHEAD, LOST_THERE, NO_SOURCE, OWN_ID, Streams
+from workbench.replication.stream.rules.streams import LOST
+from workbench.systems.drizzle.ahead_otherwise import in_another_order
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -28,10 +30,16 @@ def errant(context: DetectorContext) -> Iterator[Finding]:
         many = f"{count:,} transaction{'' if count == 1 else 's'} of server {origin}"
         named = ", ".join(map(show, positions[:3])) + (f" and {count - 3:,} more" if count > 3 else "")
         says, mend = _SAYS[why](streams, server, origin, f"{many} ({named})", count > 1)
-        passed = _passed_over(ahead, server, origin, positions) if why == AHEAD and count == len(positions) else {}
-        for other, some in passed.items():
-            behind = "it" if len(some) == 1 else "them"
-            says += f"; {other}, which goes on behind {behind}, lacks {listed([*map(show, some)])} of these"
+        whole = why == AHEAD and count == len(positions)
+        passed = _passed_over(streams, ahead, server, origin, positions) if whole else {}
+        for other, (lacks, unsure) in passed.items():
+            behind = "it" if len(lacks or unsure) == 1 else "them"
+            if lacks:
+                says += f"; {other}, which goes on behind {behind}, lacks {listed([*map(show, lacks)])} of these"
+            if unsure:
+                says += f"; {other} lost records there: nothing tells whether it has {listed([*map(show, unsure)])} of these"
+        if others := in_another_order(streams, ahead, server, origin) if whole else []:
+            says += f"; {listed(others, 'and')} ha{'s' if len(others) == 1 else 've'} some of these in another order"
         lacked = f"only {server} has {many}, {_ROOT[why]}" if why in _ROOT else ""
         yield Finding(
             "ERRANT_CHANGE",
@@ -48,15 +56,22 @@ def errant(context: DetectorContext) -> Iterator[Finding]:
 
 
 def _passed_over(
-    ahead: Mapping[tuple[str, str], Sequence[str]], server: str, origin: str, positions: Sequence[str]
-) -> dict[str, list[str]]:
-    """Other servers with something behind the end of the same log -> what of these they lack, although they have a later one."""
-    found = {}
+    streams: Streams, ahead: Mapping[tuple[str, str], Sequence[str]], server: str, origin: str, positions: Sequence[str]
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Other servers with something behind the end of the same log -> what of these they lack, although they have a later one.
+
+    Then what may be among records that the other log lost. What is damaged there, or came in part, is there.
+    """
+    found = dict[str, tuple[list[str], list[str]]]()
     for (other, of), theirs in sorted(ahead.items()):
         both = [place for place, position in enumerate(positions) if position in theirs]
         lacks = [position for position in positions[: max(both, default=0)] if position not in theirs]
         if other != server and of == origin and lacks:
-            found[other] = lacks
+            one = streams.between(server, other, origin).difference
+            sure = {lack.position for lack in one.inside if lack.outcome is None}
+            lost = {position for position, _, why in one.unknown if why == LOST}
+            told = [at for at in lacks if at in sure], [at for at in lacks if at in lost]
+            found |= {other: told} if any(told) else {}
     return found
 
 

@@ -9,12 +9,12 @@ The end of a transaction without a message before it, and numbers of commits bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, lacking_said
-from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere
+from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, messages_elsewhere, said_applied
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.rules.segments import COMMITTED
 
@@ -34,7 +34,8 @@ def lacking_by_itself(context: DetectorContext) -> Iterator[Finding]:
         if applied.commit is None or applied.queued is None or not applied.whole:
             continue  # what was applied, or a row that could not be read, may be what seems to lack
         if parts := _parts(streams, applied):
-            yield _in_part(applied, parts, show)
+            told = streams.case, streams.shown.snapshot, streams.applied
+            yield _in_part(applied, parts, messages_elsewhere(*told, applied), show)
         if applied.source is None and (passed := _passed_over(streams, applied)):
             yield _known_elsewhere(applied, passed, show)
         if stretches := absent_numbers(streams, applied):
@@ -112,7 +113,12 @@ def _known_elsewhere(applied: Applied, passed: Sequence[tuple[int, Elsewhere]], 
     )
 
 
-def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[[str], str]) -> Finding:
+def _in_part(
+    applied: Applied,
+    parts: Sequence[tuple[int, str]],
+    elsewhere: Mapping[str, tuple[str, ...]],
+    show: Callable[[str], str],
+) -> Finding:
     positions, server = [at for _, at in parts], applied.server
     named = ", ".join(f"{show(at)} without {lacking_said(applied.in_part[at])}" for at in positions[:_NAMED])
     more = f" and {len(parts) - _NAMED:,} more" if len(parts) > _NAMED else ""
@@ -120,11 +126,16 @@ def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[
     passed = [show(at) for at in positions if not applied.in_part[at].begins]
     does = [f"a part of {listed(cut, 'and', _NAMED)}"] if cut else []
     does += [f"nothing of {listed(passed, 'and', _NAMED)}"] if passed else []
+    them = "it" if len(parts) == 1 else "them"
+    has, where = f"no collected log has {them}", f"SYS_REPLICATION_LOG of {_master(applied)}"
+    if all(at in elsewhere for at in positions):
+        where = listed([*dict.fromkeys(place for at in positions for place in elsewhere[at])], "and")
+        has = f"the messages that it lacks are in {where}"
     return Finding(
         "TXN_INCOMPLETE",
         "error",
-        f"{server}: its queue holds {counted(len(parts), 'transaction')} of {_master(applied)} in part ({named}{more}), and no "
-        f"collected log has {'it' if len(parts) == 1 else 'them'}: its applier reads message after message until one is not "
+        f"{server}: its queue holds {counted(len(parts), 'transaction')} of {_master(applied)} in part ({named}{more}), and "
+        f"{has}: its applier reads message after message until one is not "
         f"there, and would apply {' and '.join(does)}",
         server=server,
         items=tuple(map(show, positions[:ITEMS_SHOWN])),
@@ -134,7 +145,7 @@ def _in_part(applied: Applied, parts: Sequence[tuple[int, str]], show: Callable[
         fix=(
             step(
                 f"{_stop_first(applied, 'it' if len(parts) == 1 else 'them')}put the messages that are not there into its queue, "
-                f"from SYS_REPLICATION_LOG of {_master(applied)}",
+                f"from {where}",
                 "a part of a transaction must not be applied, and a slave does not ask for what it has seen",
                 f"if it applied a part already, provision {server} from its master" if cut else None,
             ),
@@ -166,10 +177,9 @@ def _without_numbers(
             of_them, its = ("one of these", "their") if count == 1 else ("some of them", "their")
         has, without = listed(opened, "and", _NAMED), f"without {its} end{'s' if len(opened) > 1 else ''}"
         begun = f"; {has}, which the queue has {without}, may be {of_them}, and will not come whole then, either"
-    told = streams.case, streams.shown.snapshot, streams.applied
     disputed = {
         commit: one
-        for commit, one in commits_elsewhere(*told, applied).disputed.items()
+        for commit, one in streams.elsewhere[applied.server, applied.master].disputed.items()
         if any(low <= commit <= high for low, high in stretches)
     }
     differ = "".join(
@@ -177,7 +187,24 @@ def _without_numbers(
         f"{_master(applied)} committed"
         for commit, one in sorted(disputed.items())[:_NAMED]
     )
-    beware = "a number without a transaction is possible: one that was taken back after it had its number"
+    found = streams.case, streams.shown.snapshot, streams.applied, applied
+    sent = {
+        commit: who
+        for commit, who in said_applied(*found, streams.logs[applied.source] if applied.source else None).items()
+        if any(low <= commit <= high for low, high in stretches)
+    }
+    differ += "".join(
+        f"; {_master(applied)} sent commit {commit:,}: {who}" for commit, who in sorted(sent.items())[:_NAMED]
+    )
+    between = _between_in_logs(streams, applied, stretches, show)
+    differ += "".join(f"; {each.says}" for each in between)
+    sure = f"no collected log {'numbers' if between else 'has'} {them}, and if {was} will not come"
+    beware: str | None = "a number without a transaction is possible: one that was taken back after it had its number"
+    if len(sent) == count:
+        beware, sure = None, f"no collected log has {them}, and {'it' if count == 1 else 'they'} will not come"
+    if between and sum(each.exact for each in between) == len(stretches):
+        logs = listed(sorted({each.server for each in between}), "and")
+        beware = f"the log of {logs} has as many there as numbers are absent: these are they, unless {logs} made them"
     if disputed:
         beware = f"take none of the different ones before the log of {_master(applied)} tells which one it committed"
         beware += "" if len(disputed) == count else "; of the other numbers one without a transaction is possible"
@@ -185,7 +212,7 @@ def _without_numbers(
         "QUEUE_GAP",
         "warning",
         f"{applied.server} applied {_master(applied)} up to commit {applied.commit:,}, and its queue goes on without {numbers}: "
-        f"no collected log has {them}, and if {was} will not come{begun}{differ}",
+        f"{sure}{begun}{differ}",
         server=applied.server,
         evidence=first_few({"first": low, "last": high} for low, high in stretches),
         fix=(
@@ -197,6 +224,46 @@ def _without_numbers(
             ),
         ),
     )
+
+
+class _Between(NamedTuple):
+    """What the log of a server has between two commits; `exact`: as many transactions as numbers are absent there."""
+
+    server: str
+    says: str
+    exact: bool
+
+
+def _between_in_logs(
+    streams: Streams, applied: Applied, stretches: Sequence[Stretch], show: Callable[[str], str]
+) -> list[_Between]:
+    """What logs that number no commits have between the two commits around a stretch; of each stretch the first log.
+
+    queue of s   103 (commit 3)        105 (commit 5)
+    log of t     101  102  103  104  105              commit 4 is 104, unless t made it itself
+    """
+    at = {row["commit"]: (key, row["content"]) for key, row in applied.waiting.items()}
+    found = list[_Between]()
+    for low, high in stretches[:_NAMED]:
+        if low - 1 not in at or high + 1 not in at:
+            continue
+        ((origin, first), of_first), ((of, last), of_last) = at[low - 1], at[high + 1]
+        for name, log in sorted(streams.logs.items()):
+            rows = log.rows_of(origin, [first, last]) if origin == of and not log.by_commit and not log.lost else {}
+            alike = {position: row["content"] for position, row in rows.items() if row["outcome"] == COMMITTED}
+            if alike != {first: of_first, last: of_last}:
+                continue
+            places = rows[first][log.order], rows[last][log.order]
+            between = sorted(
+                (row["last"], row["position"]) for row in log.commits(*places, origin) if row["position"] != last
+            )
+            if 0 < len(between) <= high - low + 1:
+                named = listed([show(position) for _, position in between], "and", _NAMED)
+                numbers = f"commit {low - 1:,} and commit {high + 1:,}"
+                says = f"the log of {name} has {named} between {show(first)} and {show(last)}, which are {numbers}"
+                found.append(_Between(name, says, len(between) == high - low + 1))
+                break
+    return found
 
 
 def _master(applied: Applied) -> str:

@@ -16,11 +16,16 @@ from typing import TYPE_CHECKING
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, lacking_said
+from workbench.replication.stream.diagnosis.commits_elsewhere import (
+    applied_before,
+    differing_elsewhere,
+    messages_elsewhere,
+)
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import purge_below
 from workbench.replication.stream.rules.segments import COMMITTED
 from workbench.safety import printable
-from workbench.systems.drizzle.queue_alone import absent_numbers
+from workbench.systems.drizzle.queue_alone import absent_numbers, lacking_by_itself
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -64,7 +69,7 @@ def _lacks_something(streams: Streams, one: Applied) -> bool:
     """Whether the queue of a replica lacks what it would come to, by the log of its master or by itself."""
     told = one.commit is not None and one.queued is not None and one.whole
     return (told and bool(absent_numbers(streams, one))) or any(
-        behind.applied is one and (behind.gaps or behind.parts) for behind in streams.behind
+        behind.applied is one and (behind.gaps or behind.parts or behind.gone) for behind in streams.behind
     )
 
 
@@ -78,11 +83,19 @@ def queue_gaps(context: DetectorContext) -> Iterator[Finding]:
         one, gone, count = behind.applied, [at for (_, at), _ in behind.gaps], behind.lacks
         are, them, their = ("is", "it", "its") if count == 1 else ("are", "them", "their")
         below = purge_below(streams, one.source or "")
+        cautions = [f"{one.source} must not purge commits from {below:,} on"] if below is not None else []
+        if (before := applied_before(streams.case, streams.shown.snapshot, one)) and behind.gaps[0][0][0] <= before[0]:
+            cautions.append(
+                "first see whether its rows have them: it said that it had applied more (APPLIED_WENT_BACK)"
+            )
+        goes_on = f"which goes on behind {them}: it will not ask for {them} again"
+        if behind.gaps[0][0][0] > behind.seen:
+            goes_on = f"and the log of {one.source} begins behind {them}: it will not get {them} from there"
         yield Finding(
             "QUEUE_GAP",
             "error",
             f"{one.server}: {counted(count, 'transaction')} of {one.source} ({_named(gone, count, show)}) {are} neither applied "
-            f"nor in its queue, which goes on behind {them}: it will not ask for {them} again",
+            f"nor in its queue, {goes_on}",
             server=one.server,
             origin=behind.gaps[0][1],
             items=tuple(map(show, gone[:ITEMS_SHOWN])),
@@ -91,7 +104,7 @@ def queue_gaps(context: DetectorContext) -> Iterator[Finding]:
                 step(
                     f"{_stop_first(one, them)}put {their} messages into its queue {_from(streams, one, gone)}",
                     "a slave asks for commits above the highest that it has seen, and its applier goes on behind what it lacks",
-                    f"{one.source} must not purge commits from {below:,} on" if below is not None else None,
+                    "; ".join(cautions) or None,
                 ),
             ),
         )
@@ -108,15 +121,37 @@ def purged_unapplied(context: DetectorContext) -> Iterator[Finding]:
         unless = " unless the queue has it" if count == 1 else " unless the queue has them"
         unless = unless if one.queued is None else ""
         numbers = f"commit {first:,}" if count == 1 else f"{count:,} commits from {first:,} to {last:,}"
+        known = {
+            commit: told
+            for commit, told in streams.passed[one.server, one.master].items()
+            if first <= commit <= last and told.row["outcome"] == COMMITTED
+        }
+        look = "see whether its queue has them; if not, " if one.queued is None else ""
+        show, them = context.topology.system.show, "it" if len(known) == 1 else "them"
+        has, places = "", listed(sorted({told.place for told in known.values()}), "and") if known else ""
+        if known:
+            positions = [told.key[1] for _, told in sorted(known.items())]
+            has = f"; {places} ha{'s' if len({told.place for told in known.values()}) == 1 else 've'} "
+            under = (
+                f"{len(known):,} of these" if len(known) < count else "that number" if count == 1 else "these numbers"
+            )
+            has += f"{_named(positions, len(known), show)} under {under}"
         yield Finding(
             "QUEUE_GAP",
             "error",
             f"{one.server} applied {one.source} up to commit {one.commit:,}, and the log of {one.source} begins with commit "
-            f"{streams.logs[one.source or ''].first_commit:,}: {numbers} will not come{unless}",
+            f"{streams.logs[one.source or ''].first_commit:,}: {numbers} will not come{unless}{has}",
             server=one.server,
+            items=tuple(show(told.key[1]) for _, told in sorted(known.items())[:ITEMS_SHOWN]),
             evidence=({"server": one.server, "source": one.source, "first": first, "last": last, "count": count},),
             fix=(
                 step(
+                    f"{_stop_first(one, 'what follows')}{look}put the messages of {them} into its queue, from {places}",
+                    f"{one.source} sends what its log has, and {one.server} applies that without asking for what was before",
+                    f"if {one.server} applied what follows by now, provision it from {one.source}",
+                )
+                if len(known) == count
+                else step(
                     f"compare the rows of {one.server} with those of {one.source}, and provision {one.server} from there if they "
                     "differ",
                     f"{one.source} sends what its log has, and {one.server} applies that without asking for what was before",
@@ -193,6 +228,63 @@ def queued_otherwise(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
+def queues_differ(context: DetectorContext) -> Iterator[Finding]:
+    """Transactions that wait in a queue otherwise than another queue, or an earlier file, of the same master has them."""
+    streams, show = context.verdicts.streams, context.topology.system.show
+    assert streams is not None
+    told = streams.case, streams.shown.snapshot, streams.applied
+    for one in streams.applied:
+        log = streams.logs[one.source] if one.source else None
+        for place, unlike in differing_elsewhere(*told, one, log).items():
+            named = listed([f"{show(at)}, commit {commit:,}" for commit, at in unlike], "and", 3)
+            them, master = "it" if len(unlike) == 1 else "them", one.source or f"master {one.master}"
+            yield Finding(
+                "TXN_CONFLICT",
+                "error",
+                f"{one.server}: its queue holds {counted(len(unlike), 'transaction')} of {master} ({named}) otherwise than "
+                f"{place}, which has the rest alike: at most one of the two is what {master} committed",
+                server=one.server,
+                items=tuple(show(at) for _, at in unlike[:ITEMS_SHOWN]),
+                evidence=first_few({"commit": commit, "position": show(at), "unlike": place} for commit, at in unlike),
+                fix=(
+                    step(
+                        f"{_stop_first(one, them)}look for {them} in SYS_REPLICATION_LOG of {master}: where it has another one, "
+                        "put its messages into the queue in place of what is there",
+                        "a slave applies what its queue holds, and does not ask for it again",
+                        f"fill no other queue with {them} before that",
+                    ),
+                ),
+            )
+
+
+def went_back(context: DetectorContext) -> Iterator[Finding]:
+    """Replicas that say that they applied less than they said before: their rows may have what is to be applied next."""
+    streams = context.verdicts.streams
+    assert streams is not None
+    for one in streams.applied:
+        before = applied_before(streams.case, streams.shown.snapshot, one)
+        if before is None or one.commit is None or one.source in streams.history.renumbered:
+            continue
+        (upto, snapshot), count = before, before[0] - one.commit
+        master = one.source or f"master {one.master}"
+        numbers = f"commit {upto:,}" if count == 1 else f"commits {one.commit + 1:,} to {upto:,}"
+        yield Finding(
+            "APPLIED_WENT_BACK",
+            "warning",
+            f"{one.server} says that it applied {master} up to commit {one.commit:,}, and said {upto:,} in snapshot {snapshot}: "
+            "it was set back, or its state alone was",
+            server=one.server,
+            evidence=({"master": one.master, "commit": one.commit, "before": upto, "snapshot": snapshot},),
+            fix=(
+                step(
+                    f"{_stop_first(one, numbers)}look for the rows that {numbers} changed on {one.server}",
+                    f"if these rows are there, {one.server} must not apply {numbers} once more",
+                    f"if they are not there, {one.server} was set back, and needs {numbers} again",
+                ),
+            ),
+        )
+
+
 def unmatched(context: DetectorContext) -> Iterator[Finding]:
     """Masters of replicas of which nothing tells whose log was collected: what a replica lacks of these is not known."""
     streams = context.verdicts.streams
@@ -230,14 +322,31 @@ def _stop_first(one: Applied, them: str) -> str:
 def _from(streams: Streams, one: Applied, positions: Sequence[str]) -> str:
     """Where messages of transactions can be taken from, as the end of a sentence."""
     log = streams.logs[one.source or ""]
-    places = {told.key[1]: told.place for told in streams.passed[one.server, one.master].values()}
+    places: dict[str, tuple[str, ...]] = {
+        told.key[1]: (told.place,) for told in streams.passed[one.server, one.master].values()
+    }
     rows = [row for origin in log.sums for row in log.rows_of(origin, list(positions)).values()]
     whole = sum(row["outcome"] == COMMITTED for row in rows)
     if whole == len(positions):
         return f"from the log of {one.source}"
+    places |= messages_elsewhere(streams.case, streams.shown.snapshot, streams.applied, one)
     if {*positions} <= places.keys():
-        return f"from {listed(sorted({places[at] for at in positions}))}"
+        return f"from {listed(sorted({place for at in positions for place in places[at]}), 'and')}"
     held = (
         f": its exported log holds {whole:,} of them whole" if whole else ": its exported log does not hold them whole"
     )
     return f"from {one.source}{held if len(positions) > 1 else held.replace('them', 'it')}"
+
+
+QUEUES = (
+    appliers,
+    queue_gaps,
+    purged_unapplied,
+    queued_in_part,
+    lacking_by_itself,
+    queued_otherwise,
+    queues_differ,
+    unmatched,
+    went_back,
+)
+"""What looks for findings on the threads and queues of replicas."""

@@ -16,7 +16,6 @@ from typing import Any
 
 from workbench.model import Problem, counted, listed
 from workbench.repair.plan_types import ALL, SENT, Need, ProposedRepair, Repairs, Step, View
-from workbench.replication.stream.diagnosis.appliers import APPLIER
 from workbench.replication.stream.diagnosis.contents import left_out
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.not_given import NotGiven, not_given
@@ -38,11 +37,12 @@ from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Logs, Operation, Place
 from workbench.systems.drizzle.sql import changes, opening, parts, script
+from workbench.systems.drizzle.start_applier import GAP, StartApplier, is_filled
 
 LOGS = frozenset({"drizzle.transaction-log", "drizzle.replication-log:lines"})
 """The files that rows are read from."""
 
-APPLY, PROVISION, START = "apply", "provision", "start-applier"
+APPLY, PROVISION = "apply", "provision"
 
 SHOWN = 200
 """So many lines of SQL are shown in the plan; `workbench apply` runs all of them, read from the log once more."""
@@ -50,7 +50,7 @@ SHOWN = 200
 _NAMED = 5
 """Transactions that a sentence names."""
 
-STOPPED, GAP = "APPLIER_STOPPED", "QUEUE_GAP"
+STOPPED = "APPLIER_STOPPED"
 
 _PREAMBLE = """\
 # How a file of SQL is run on a server: change this line where it is not this; the client stops at the first error.
@@ -121,7 +121,28 @@ class ApplyTransactions:
                     break
         if lots:
             load = f"the rows of {counted(len(lots), 'transaction')} on {need.server}"
-            yield ProposedRepair(APPLY, _says(lots, need.server), tuple(steps), load=load, refused=why)
+            asked = _had_before(view, need.server, lots)
+            yield ProposedRepair(APPLY, _says(lots, need.server), tuple(steps), load=load, refused=why, unasked=asked)
+
+
+def _had_before(view: View, server: str, lots: Iterable[int]) -> str:
+    """Why a person has to ask for what an earlier log of a server has: its rows may be there; empty: no earlier log has it."""
+    streams, model, show = view.context.verdicts.streams, view.model, view.context.topology.system.show
+    assert streams is not None
+    wanted = {(model.lots[number].origin, model.lots[number].last) for number in lots}
+    had = [
+        gone
+        for (name, origin), of_log in streams.gone.items()
+        for gone in of_log
+        if name == server and (origin, gone.position) in wanted
+    ]
+    if not had:
+        return ""
+    named, them = listed([show(gone.position) for gone in had], "and", _NAMED), "it" if len(had) == 1 else "them"
+    return (
+        f"{server} had {named}, as {listed(sorted({gone.log for gone in had}), 'and')} shows, and must not apply {them} twice: "
+        f"first see whether the rows of {them} are there (GONE_FROM_LOG)"
+    )
 
 
 def _says(lots: Sequence[int], server: str) -> str:
@@ -189,6 +210,11 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int], logs: Log
         )
         if first := next(left, None):
             return found, _first(streams, origin, first, name, show)
+        if any(one.changed and one.position == position for one in lost):
+            return (
+                found,
+                f"{name} has another content in an earlier log: nothing tells which one was committed (TXN_CONFLICT)",
+            )
         if (server, number) in model.unlike:
             return found, f"{name} is there with another content: no row tells which of the two is right"
         held = [one for one in holders if one in model.servers and number in model.servers[one].holds]
@@ -238,8 +264,12 @@ def _first(streams: Streams, origin: str, lost: NotGiven, name: str, show: Calla
     after = "whoever goes on behind that misses it for good: "
     if lost.holders:
         return f"{says}; {after}first apply {what} from there"
+    if lost.changed:
+        return f"{says}; nothing tells which one was committed: first compare the rows of {source} with both (TXN_CONFLICT)"
     if lost.snapshot is not None:
-        return f"{says}; {after}first see whether {source} has its rows (GONE_FROM_LOG), and take {what} from that earlier log"
+        return f"{says}; {after}first see whether {source} has its rows (GONE_FROM_LOG), and take {what} from {lost.earlier}"
+    if lost.earlier:
+        return f"{says}; {after}let the applier bring it, or first apply {what} from {lost.earlier}"
     return f"{says}; {after}let the applier bring it, or first take it from a log that has it whole"
 
 
@@ -422,72 +452,10 @@ def _whole(step: Step) -> Iterator[str]:
         yield from _sql(step.details["transactions"], logs)
 
 
-class StartApplier:
-    """Let the applier of a replica go on, once what stopped it is mended."""
-
-    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
-        """For a replica of which a thread stands still. What its queue lacks does not come by that."""
-        for link in view.model.links:
-            if link.consumer != need.server or link.runs or need.code == GAP:
-                continue
-            stopped = _stopped(view, link.consumer)
-            says = f"mend what stopped the {' and the '.join(stopped)} thread of {link.consumer}, and let it go on"
-            todo = f"on {link.consumer}: see error_msg in {' and '.join(f'sys_replication.{name}_state' for name in stopped)}; "
-            if APPLIER in stopped:
-                todo += "mend the row that it names so that the transaction it stopped at goes through; "
-            todo += "then restart the server: no command does it\n"
-            step = Step(
-                key=f"start-applier-{link.consumer}",
-                repair=START,
-                server=link.consumer,
-                on=link.consumer,
-                suffix=view.suffix,
-                says=f"{link.consumer} goes on with what {link.supplier} committed",
-                stands_on=f"the cause is mended, or it would stop again; and {link.supplier} still has all that follows",
-                expects="status is RUNNING in sys_replication.applier_state and io_state, and last_applied_commit_id rises",
-                risk="transactions that are skipped instead are lost on this replica without a trace",
-                undo=f"stop {link.consumer}",
-                sends=todo,
-                effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
-            )
-            yield ProposedRepair(
-                START, says, (step,), costs="it is done by hand", refused=_lacking_in_queue(view, link.consumer)
-            )
-
-
-def _stopped(view: View, server: str) -> list[str]:
-    """The threads of a replica that stand still."""
-    streams = view.context.verdicts.streams
-    assert streams is not None
-    return sorted({name for one in streams.applied if one.server == server for name in one.stopped})
-
-
 def _names_first(origins: Sequence[str]) -> str:
     """Why nothing may be copied over what differs as long as nobody knows which log is the source."""
     options = " ".join(f"--source {origin}=SERVER" for origin in origins)
     return f"nobody knows which of two contents is right: name the server that makes these transactions ({options})"
-
-
-def _lacking_in_queue(view: View, server: str) -> str:
-    """Why an applier must not go on: it would apply a part or what its master did not commit, or pass over what will not come."""
-    streams = view.context.verdicts.streams
-    assert streams is not None
-    if _is_filled(view.model, server):
-        return ""
-    mine = [one for one in streams.behind if one.applied.server == server]
-    holes = {"TXN_INCOMPLETE": any(one.parts for one in mine), GAP: any(one.gaps or one.purged for one in mine)}
-    codes = ", ".join(code for code, there in holes.items() if there)
-    other = " holds what its master did not commit (TXN_CONFLICT)" if any(one.unlike for one in mine) else ""
-    return (
-        f"the queue of {server}{f' lacks what it would come to ({codes})' if codes else other}"
-        if codes or other
-        else ""
-    )
-
-
-def _is_filled(model: Model, server: str) -> bool:
-    """True if a step gave it all data of another server, and told its applier where to go on: its queue is empty then."""
-    return server in model.servers and model.servers[server].source is not None
 
 
 def _also(view: View, model: Model) -> Iterator[Need]:
@@ -495,9 +463,9 @@ def _also(view: View, model: Model) -> Iterator[Need]:
     for link in model.links:
         if not link.runs:
             yield Need(STOPPED, view.suffix, link.consumer)
-    for one in view.about(GAP):
-        if one.server is not None and not _is_filled(model, one.server):
-            yield Need(GAP, view.suffix, one.server)
+    for server in dict.fromkeys(one.server for one in view.about(GAP)):  # several findings may be about one queue
+        if server is not None and not is_filled(model, server):
+            yield Need(GAP, view.suffix, server)
 
 
 class Provision:
@@ -560,7 +528,7 @@ class Provision:
                 or (
                     _names_first(guessed) if guessed and any((need.server, lot) in model.unlike for lot in lots) else ""
                 ),
-                asked,
+                asked or _had_before(view, need.server, lots),
             )
 
 

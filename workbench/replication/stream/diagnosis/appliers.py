@@ -29,6 +29,7 @@ Commit = tuple[int, str]
 _CHANGES_NOTHING = frozenset({ROLLED_BACK, EVENT})
 """What has the number of a commit, too, and brings nothing to a replica."""
 _NO_ROWS: Mapping[Key, Row] = {}
+_NOTHING_GONE: Mapping[Key, int] = {}
 APPLIER, IO = "applier", "io"
 """The threads of a replica: one applies what the other one fetched."""
 
@@ -93,9 +94,12 @@ class Behind:
     parts  the first of those of which its queue holds a part; in_part: how many such there are
     seen   the highest commit that it applied or has in its queue: it asks for what is above that
     unlike  the first of those that its queue holds with another content than the log; other: how many such there are
+    unlike_first  one of these comes before all that its queue lacks
     purged  numbers of commits that it neither applied nor has in its queue, below the first of the log: the first, the last, how
             many; None: there is none, or the log lost records
     at_least  its master gave numbers behind the end of the log, and nothing tells whether these are transactions: more may wait
+    gone   what an earlier log of its master has, and neither its queue nor the present log: it fetches what follows instead
+    unlogged  what its queue holds under numbers of commits under which the log of its master has nothing, and has later ones
     """
 
     applied: Applied
@@ -109,6 +113,9 @@ class Behind:
     other: int
     purged: tuple[int, int, int] | None
     at_least: bool = False
+    gone: Sequence[tuple[Commit, str]] = ()
+    unlogged: Sequence[tuple[Commit, str]] = ()
+    unlike_first: bool = False
 
     def brings(self, origin: str) -> bool:
         """True if something of what it waits for comes: it stands before a gap, or the replica will ask its master for it."""
@@ -214,24 +221,34 @@ def _master(logs: Mapping[str, StreamLog], server: str, queue: Queue | None, alo
 
 
 def behind_of(
-    one: Applied, log: StreamLog, after: int, limit: int, beyond: Beyond, passed: Mapping[Key, Row] = _NO_ROWS
+    one: Applied,
+    log: StreamLog,
+    after: int,
+    limit: int,
+    beyond: Beyond,
+    passed: Mapping[Key, Row] = _NO_ROWS,
+    gone: Mapping[Key, int] = _NOTHING_GONE,
 ) -> Behind:
     """What a replica has not applied behind a commit of its master's log, and of what others tell `beyond` the end of that.
 
     passed  what another file has of the commits that the replica passed over
+    gone    the commits that an earlier log of the master has, and the present one lacks
     """
     gaps: list[tuple[Commit, str]] = []
     parts: list[tuple[Commit, str]] = []
     queued, lacks, in_part = set(one.queued or ()), 0, 0
     # It asks for what is above the highest commit that it has seen, whether it has all of that or not.
     seen = max([after, *queued, *_ended_parts(one)])
-    first_hole: int | None = None
+    never = {key: commit for key, commit in gone.items() if commit > after and key not in one.waiting and one.whole}
+    first_hole = min(never.values(), default=None)
     waiting = [*_changing(log, {**beyond.waiting, **passed, **one.waiting}, after)]
+    known = {(origin, position) for origin, commits in waiting for _, position in commits}
+    waiting += [(origin, [(commit, at)]) for (origin, at), commit in never.items() if (origin, at) not in known]
     for origin, commits in waiting:
         for commit in commits if one.whole else ():
             part = one.in_part.get(commit[1])
-            if commit[0] > seen or commit[0] in queued:  # of what was fetched last, more may still come
-                continue
+            if commit[0] in queued or (commit[0] > seen and not _is_below(log, commit[0])):
+                continue  # of what was fetched last, more may still come
             if part:
                 parts.append((commit, origin))
                 in_part += 1
@@ -240,6 +257,10 @@ def behind_of(
                 lacks += 1
             first_hole = min(first_hole or commit[0], commit[0])
         gaps, parts = sorted(gaps)[:limit], sorted(parts)[:limit]
+    unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
+    first_unlike = min((commit for (commit, _), _ in unlike), default=None)
+    unlike_first = first_unlike is not None and (first_hole is None or first_unlike < first_hole)
+    first_hole = first_unlike if unlike_first else first_hole
     waits: dict[str, Waits] = {}
     for origin, commits in waiting:
         before = [at for at, _ in commits if first_hole is None or at < first_hole]
@@ -247,12 +268,35 @@ def behind_of(
         counts = there, asked, len(before) - there - asked, len(commits) - len(before)
         mine = Waits(len(commits), min(commits), max(commits), *counts)
         waits[origin] = _together(waits[origin], mine) if origin in waits else mine
-    unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
     purged = _purged(one, log, after, {row["commit"] for row in passed.values()})
     end = max(after, log.last_commit or 0)
-    known = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
-    at_least = beyond.top - end > len(known)
-    return Behind(one, waits, gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike), purged, at_least)
+    numbered = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
+    at_least = beyond.top - end > len(numbered)
+    passing = sorted(((commit, at), origin) for (origin, at), commit in never.items())
+    lists = gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike)
+    return Behind(one, waits, *lists, purged, at_least, passing, _unlogged(one, log, after, gone), unlike_first)
+
+
+def _is_below(log: StreamLog, commit: int) -> bool:
+    """True if a log begins behind a commit: its server sends what it has, and nothing of that."""
+    return log.first_commit is not None and commit < log.first_commit
+
+
+def _unlogged(one: Applied, log: StreamLog, after: int, gone: Mapping[Key, int]) -> list[tuple[Commit, str]]:
+    """What a queue holds between two commits of its master's log, and that does not have; none where the log lost records.
+
+    log of m    101 (commit 1)  102 (commit 2)  104 (commit 4)
+    queue of s                  102 (commit 2)  103 (commit 3)      m lost 103, or did not commit it
+    """
+    first, last = log.first_commit, log.last_commit
+    if log.lost or first is None or last is None:
+        return []
+    inside = {
+        key: row for key, row in one.waiting.items() if max(after, first) < row["commit"] < last and key not in gone
+    }
+    there = {commit for batch in log.after(after) for commit in batch["commit"].to_pylist()} if inside else set()
+    found = [((row["commit"], at), origin) for (origin, at), row in inside.items() if row["commit"] not in there]
+    return sorted(each for each in found if not log.rows_of(each[1], [each[0][1]]))
 
 
 def _purged(one: Applied, log: StreamLog, after: int, known: Collection[int]) -> tuple[int, int, int] | None:

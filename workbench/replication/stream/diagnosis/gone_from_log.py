@@ -1,7 +1,8 @@
-"""Transactions that a log of an earlier snapshot has, and the present log of the same server lacks.
+"""Transactions that a log of an earlier snapshot has, and the present log of the same server lacks, or has otherwise.
 
     log of a, first snapshot   1 2 3 4 5
     log of a, second snapshot  1 2 3   5 6 7      4 was committed, and its log does not give it any more
+    log of a, another one      1 2 3 4' 5 6       4 has another content: nothing tells which of the two was committed
 
 What the present log begins behind was purged, and is not told. Where the present log ends before what an earlier one has, its
 server was set back, or its log is another one.
@@ -9,12 +10,17 @@ server was set back, or its log is another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from workbench.engine.stream_diff import compared
+import numpy as np
+import pyarrow.compute as pc
+
+from workbench.engine.stream_diff import Compared, compared
 from workbench.engine.streams import StreamLog
-from workbench.replication.stream.rules.segments import COMMITTED
+from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, log_in_words, under_same_commits
+from workbench.replication.stream.rules.segments import COMMITTED, CONFLICT, EVENT, NUMBER_REUSED
 from workbench.replication.stream.rules.streams import LOST
 
 if TYPE_CHECKING:
@@ -31,6 +37,7 @@ class Gone(NamedTuple):
     """A transaction that an earlier log of a server has.
 
     place    where the present log would have it, behind all that was committed before it
+    holder   the name of the server in that snapshot: its file may have another one now
     content  a hash of what counts of it
     ordered  whether that place is its own
     """
@@ -38,40 +45,84 @@ class Gone(NamedTuple):
     position: str
     place: int
     snapshot: str
+    holder: str
     file: str
     content: int | None
     ordered: bool = True
 
+    @property
+    def log(self) -> str:
+        """The log that has it, in words."""
+        return log_in_words(self.holder, self.snapshot)
 
-def gone_from_logs(streams: Streams) -> dict[tuple[str, str], list[Gone]]:
-    """(server, origin) -> what its log lacks of that of an earlier snapshot, in the order of commits."""
-    labels = [*streams.case.snapshots]
-    before = labels[: labels.index(streams.shown.snapshot)] if streams.shown.snapshot in labels else []
-    found: dict[tuple[str, str], list[Gone]] = {}
-    for one in streams.shown.replicas:
-        if one.log is None:
-            continue
-        now, kind = streams.logs[one.server], one.log.kind
-        told: dict[tuple[str, str], Gone] = {}
-        for earlier in streams.case.inputs:
-            if (earlier.server, earlier.kind) == (one.server, kind) and earlier.snapshot in before:
-                log = streams.stored(one.server, earlier)
-                for origin in sorted(log.sums.keys() & now.sums.keys()):
-                    told |= {(origin, gone.position): gone for gone in _gone(earlier.snapshot, log, now, origin)}
-        for (origin, _), gone in sorted(told.items(), key=lambda item: (item[0][0], item[1].place, item[0][1])):
-            found.setdefault((one.server, origin), []).append(gone)
+
+class Changed(NamedTuple):
+    """A transaction with one content in an earlier log of a server, and with another one in the present log."""
+
+    position: str
+    place: int
+    snapshot: str
+    holder: str
+
+    @property
+    def log(self) -> str:
+        """The log that has the other content, in words."""
+        return log_in_words(self.holder, self.snapshot)
+
+
+class Renumbered(NamedTuple):
+    """Numbers of commits under which the present log of a master has other transactions than an earlier one.
+
+    first  the first of them; was, now: what the two logs have under it; numbers: how many such there are
+    """
+
+    snapshot: str
+    first: int
+    was: str
+    now: str
+    numbers: int
+
+
+@dataclass
+class History:
+    """What the present logs have otherwise than earlier logs of the same servers; keys: server and origin, or the server."""
+
+    gone: dict[tuple[str, str], list[Gone]] = field(default_factory=dict)
+    changed: dict[tuple[str, str], list[Changed]] = field(default_factory=dict)
+    renumbered: dict[str, Renumbered] = field(default_factory=dict)
+
+
+def history_of(streams: Streams) -> History:
+    """Every present log held against those of earlier snapshots; each list in the order of commits."""
+    gone: dict[tuple[str, str], dict[str, Gone]] = {}
+    changed: dict[tuple[str, str], dict[str, Changed]] = {}
+    found = History()
+    for server, earlier in streams.earlier:
+        log, now = earlier.log, streams.logs[server]
+        for origin in sorted(log.sums.keys() & now.sums.keys()):
+            one, key = compared(log, now, origin, LOOKED_BACK), (server, origin)
+            if one.shared is not None:
+                gone.setdefault(key, {}).update((each.position, each) for each in _gone(earlier, one, now, origin))
+                again = {each.position: each for each in _changed(earlier, one.difference.conflicts, now, origin)}
+                changed.setdefault(key, {}).update(again)
+        if (anew := _renumbered(earlier, now)) is not None:
+            found.renumbered[server] = anew
+    for key, of_log in gone.items():
+        if of_log:
+            found.gone[key] = sorted(of_log.values(), key=lambda each: (each.place, each.position))
+    for key, others in changed.items():
+        if others:
+            found.changed[key] = sorted(others.values(), key=lambda each: (each.place, each.position))
     return found
 
 
-def _gone(snapshot: str, log: StreamLog, now: StreamLog, origin: str) -> Iterator[Gone]:
-    one = compared(log, now, origin, LOOKED_BACK)
-    if one.shared is None:
-        return
+def _gone(earlier: EarlierLog, one: Compared, now: StreamLog, origin: str) -> Iterator[Gone]:
+    log = earlier.log
     places = {
         lack.position: lack.place for lack in (*one.difference.inside, *one.difference.behind) if not lack.outcome
     }
     places |= {at: place for at, place, why in one.difference.unknown if why == LOST}
-    rows, there = log.rows_of(origin, sorted(places)), now.rows_of(origin, sorted(places))
+    rows, there = log.rows_of(origin, sorted(places)), without_starts(now.rows_of(origin, sorted(places)))
     positions = sorted((at for at in rows if at not in there), key=lambda at: (places[at], at))
     since = reached_before(log, now, origin, [places[at] for at in positions])
     last, side = -1, 0
@@ -79,8 +130,36 @@ def _gone(snapshot: str, log: StreamLog, now: StreamLog, origin: str) -> Iterato
         last, side = behind, side + 1 if behind == last else 1
         # Of logs that number their commits the number is the place.
         place = places[position] if now.by_commit else behind + min(side, SIDE_BY_SIDE)
-        row = rows[position]
-        yield Gone(position, place, snapshot, log.file, row["content"], now.by_commit or side < SIDE_BY_SIDE)
+        ordered = now.by_commit or side < SIDE_BY_SIDE
+        yield Gone(
+            position, place, earlier.snapshot, earlier.server, log.file, rows[position]["content"], ordered=ordered
+        )
+
+
+def without_starts(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The same without starts and stops of a server: each has a number, as a transaction does, and is none."""
+    return {position: row for position, row in rows.items() if row["outcome"] != EVENT}
+
+
+def _changed(earlier: EarlierLog, positions: Sequence[str], now: StreamLog, origin: str) -> Iterator[Changed]:
+    """A number that was given again, or that came with two contents in the present log alone, is told by other findings."""
+    for position, row in now.rows_of(origin, positions).items():
+        if row["outcome"] != CONFLICT and row["why"] != NUMBER_REUSED:
+            yield Changed(position, row[now.order], earlier.snapshot, earlier.server)
+
+
+def _renumbered(earlier: EarlierLog, now: StreamLog) -> Renumbered | None:
+    """None: both have the same under each number of a commit that both have, or do not number them."""
+    if not (earlier.log.by_commit and now.by_commit):
+        return None
+    was, those = under_same_commits(earlier.log, now)
+    same = pc.and_(pc.equal(was["origin"], those["origin"]), pc.equal(was["position"], those["position"]))
+    differ = np.flatnonzero(~same.to_numpy())
+    if not len(differ):
+        return None
+    first = int(differ[0])
+    commit, before, after = (column[first].as_py() for column in (was["commit"], was["position"], those["position"]))
+    return Renumbered(earlier.snapshot, commit, before, after, len(differ))
 
 
 def reached_before(theirs: StreamLog, mine: StreamLog, origin: str, places: Sequence[int]) -> list[int]:

@@ -7,7 +7,7 @@ are held against it; where nothing tells which, only what two logs have counts a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -16,21 +16,26 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.case.case import Case
-from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.selective_read import rows_where
 from workbench.engine.stream_diff import Compared, compared
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
 from workbench.intake.inputs import Input
-from workbench.model import Problem
 from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
-from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, commits_elsewhere, rows_of
+from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog, by_earlier_logs
+from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, Found, commits_elsewhere, rows_of
 from workbench.replication.stream.diagnosis.contents import with_contents
-from workbench.replication.stream.diagnosis.gone_from_log import Gone, gone_from_logs, still_in
-from workbench.replication.stream.diagnosis.log_pairs import pairs_of
-from workbench.replication.stream.diagnosis.not_given import said_first
-from workbench.replication.stream.diagnosis.parts import SegmentedLog, TableStatement, behind_as_unknown, by_messages
-from workbench.replication.stream.diagnosis.queued_changes import kept_by_appliers
+from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, earlier_logs
+from workbench.replication.stream.diagnosis.gone_from_log import (
+    Changed,
+    Gone,
+    History,
+    history_of,
+    still_in,
+    without_starts,
+)
+from workbench.replication.stream.diagnosis.parts import SegmentedLog, behind_as_unknown, by_messages
+from workbench.replication.stream.diagnosis.queues import Key
 from workbench.replication.stream.diagnosis.sources import StreamSource, named_by_person, source_of
 from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.replication.stream.rules.streams import (
@@ -38,13 +43,11 @@ from workbench.replication.stream.rules.streams import (
     COPY_AHEAD,
     GONE_FROM_SOURCE,
     NOTHING_SHARED,
-    WHY_UNKNOWN,
-    Difference,
 )
 from workbench.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 Row = Mapping[str, Any]
 
@@ -168,16 +171,42 @@ class Streams:
         }
 
     @cached_property
+    def history(self) -> History:
+        """What the logs have otherwise than those of earlier snapshots."""
+        return history_of(self)
+
+    @cached_property
+    def earlier(self) -> list[tuple[str, EarlierLog]]:
+        """Each log of a snapshot before, with the name that its server has now."""
+        return [*earlier_logs(self)]
+
+    @cached_property
+    def by_earlier(self) -> dict[tuple[str, str], ByEarlierLog]:
+        """(server, origin) -> what its log lacks by an earlier log of the source, whose present log begins behind it."""
+        return by_earlier_logs(self)
+
+    @property
     def gone(self) -> dict[tuple[str, str], list[Gone]]:
         """(server, origin) -> what its log lacks of that of an earlier snapshot."""
-        return gone_from_logs(self)
+        return self.history.gone
 
     def gone_from_source(self, server: str, origin: str) -> list[Gone]:
         """Of what the known source of an origin has in its log no more: what the log of a server does not have, either."""
         source = self.source_of(origin)
         gone = [] if source in (None, server) or self.is_open(origin) else self.gone.get((source or "", origin), [])
-        there = self.logs[server].rows_of(origin, [one.position for one in gone])
+        there = without_starts(self.logs[server].rows_of(origin, [one.position for one in gone]))
         return [one for one in gone if one.position not in there]
+
+    def changed_at_source(self, server: str, origin: str) -> list[Changed]:
+        """Of what the known source of an origin has with another content than before: what the log of a server does not have."""
+        source = self.source_of(origin)
+        changed = (
+            []
+            if source in (None, server) or self.is_open(origin)
+            else self.history.changed.get((source or "", origin), [])
+        )
+        there = without_starts(self.logs[server].rows_of(origin, [one.position for one in changed]))
+        return [one for one in changed if one.position not in there]
 
     def _without_gone(self, server: str, origin: str, one: Compared) -> Compared:
         """The same with what only an earlier log of the source shows: unknown where it is not, and nobody's own where it is."""
@@ -330,14 +359,31 @@ class Streams:
         for one in self.applied:
             if one.source is not None and one.commit is not None:
                 after, passed = max(one.commit, self._covered(one)), rows_of(self.passed[one.server, one.master])
-                found.append(behind_of(one, self.logs[one.source], after, self.limit, beyond[one.source], passed))
+                passed = passed if one.queued is not None else {}  # its queue may have them
+                log, gone = self.logs[one.source], self._commits_gone(one.source)
+                found.append(behind_of(one, log, after, self.limit, beyond[one.source], passed, gone))
         return found
+
+    def _commits_gone(self, master: str) -> dict[Key, int]:
+        """What an earlier log of a master has under the number of a commit, and its present log has no more."""
+        if not self.logs[master].by_commit:
+            return {}
+        of_master = ((origin, lost) for (server, origin), lost in self.gone.items() if server == master)
+        return {(origin, one.position): one.place for origin, lost in of_master for one in lost}
 
     @cached_property
     def passed(self) -> dict[tuple[str, str], dict[int, Elsewhere]]:
         """Replica and master -> the commits that the replica passed over, and that another file has, and none otherwise."""
+        return {key: found.undisputed for key, found in self.elsewhere.items()}
+
+    @cached_property
+    def elsewhere(self) -> dict[tuple[str, str], Found]:
+        """The same, and the commits under which other files have different transactions."""
         told = self.case, self.shown.snapshot, self.applied
-        return {(one.server, one.master): commits_elsewhere(*told, one).undisputed for one in self.applied}
+        return {
+            (one.server, one.master): commits_elsewhere(*told, one, self.logs[one.source] if one.source else None)
+            for one in self.applied
+        }
 
     def _covered(self, one: Applied) -> int:
         """The last commit of its master that a replica's own log shows, where it keeps one; it may be younger than its tables."""
@@ -454,147 +500,3 @@ class Streams:
 def time_text(at: datetime | None) -> str | None:
     """A time as it stands in the output."""
     return None if at is None else f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
-
-
-def judged_by_stream(
-    case: Case, shown: Topology, limit: int, spark: SparkSession | None = None
-) -> tuple[list[dict[str, Any]], Verdicts]:
-    """The pairs of servers whose logs share an origin, and what each lacks."""
-    streams, found = Streams(case, shown, limit), Verdicts()
-    found.streams = streams
-    if spark is not None:
-        _check(spark, streams)
-    for (server, origin), both in sorted(streams.differences.items()):
-        _judge(streams, server, origin, both, limit, found)
-    _errant(streams, limit, found)
-    _waiting(streams, found)
-    found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
-    return list(pairs_of(streams)), found
-
-
-def _check(spark: SparkSession, streams: Streams) -> None:
-    """Raise Problem unless Spark says the same of every two logs that are compared."""
-    from workbench.engine.spark_stream_diff import counted
-
-    for (server, origin), one in streams.differences.items():
-        source = streams.source_for(server, origin) or ""
-        others = [log for name, log in streams.logs.items() if name not in (server, source)]
-        told = counted(
-            spark, streams.logs[source], streams.logs[server], origin, others if streams.is_open(origin) else None
-        )
-        if told != one.said:
-            differ = ", ".join(sorted(word for word in told | one.said if told[word] != one.said[word]))
-            raise Problem(
-                f"two ways of comparing the logs of {server} and {source} disagree on {differ} of origin {origin}",
-                "evidence",
-                "the evidence is damaged: load the inputs into a new case",
-            )
-
-
-def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: int, found: Verdicts) -> None:
-    one = both.difference
-    show = streams.shown.system.show
-    source = streams.source_for(server, origin) or ""
-    about: dict[str, Any] = {"server": server, "suffix": None, "origin": origin}
-    lacked = one.inside[: max(0, limit - len(found.missing))]
-    rows = streams.logs[source].rows_of(origin, [lack.position for lack in lacked])
-    statements = streams.segmented(source).table_statements(origin, [at for at, row in rows.items() if row["ddl"]])
-    found.totals["missing"] += both.counts["inside"]
-    for lack in lacked:
-        rule = LACKS if lack.outcome is None else IN_PART
-        found.missing.append(
-            {
-                **about,
-                "position": show(lack.position),
-                **_did(rows.get(lack.position), statements.get(lack.position, ())),
-                "attribute": None,
-                "held_by": streams.holders.get(origin, {}).get(lack.position, []),
-                "evidence": [LOG],
-                "cause": CAME_IN_PART.get(lack.outcome or ""),
-                "rule": rule,
-                "says": EVIDENT[rule],
-            }
-        )
-    alone = () if streams.is_open(origin) else one.errant
-    found.totals["stranded"] += both.counts["errant"] if alone else 0
-    for position in alone[: max(0, limit - len(found.stranded))]:
-        about_it = {"position": show(position), "operation": None, "target": None, "attribute": None}
-        proof = {"held_by": [server], "evidence": [LOG], "cause": None, "rule": "errant"}
-        found.stranded.append({**about, **about_it, **proof, "says": f"it is in no log of {source}, its source"})
-    if both.first and both.last and not streams.fetches(server, source):
-        count = both.counts["behind"]  # the log of the source has all of them, whole
-        row = {**about, "count": count, "first": show(both.first), "last": show(both.last), "available": count}
-        row["suppliers"] = _having_all(streams, origin, both) if streams.is_open(origin) else [source]
-        found.pending.append(row | kept_by_appliers(streams.applied, server, count))
-        if needed := said_first(streams, server, origin, both.shared, show):
-            found.pending[-1]["not_given"] = needed
-    for first, last, count, why in _stretches(one):
-        found.totals["unknown"] += 1
-        found.unknown.append(
-            {**about, "from": show(first), "to": show(last), "count": count, "why": why, "says": WHY_UNKNOWN[why]}
-        )
-
-
-def _having_all(streams: Streams, origin: str, both: Compared) -> list[str]:
-    """The servers whose logs have every listed transaction that is on its way to a copy."""
-    holders = streams.holders.get(origin, {})
-    waiting = [transaction.position for transaction in both.difference.behind]
-    return [name for name in streams.having(both.last or "") if all(name in holders.get(at, ()) for at in waiting)]
-
-
-def _errant(streams: Streams, limit: int, found: Verdicts) -> None:
-    """What one log alone has, and nothing tells whether the others should."""
-    for server, origin, why, count, positions in streams.alone():
-        found.totals["errant"] += count
-        listed = positions[: max(0, limit - len(found.errant))]
-        rows = streams.logs[server].rows_of(origin, listed)
-        statements = streams.segmented(server).table_statements(origin, [at for at, row in rows.items() if row["ddl"]])
-        for position in listed:
-            found.errant.append(
-                {
-                    "server": server,
-                    "suffix": None,
-                    "origin": origin,
-                    "position": streams.shown.system.show(position),
-                    **_did(rows.get(position), statements.get(position, ())),
-                    "why": why,
-                    "says": ERRANT_SAYS[why],
-                }
-            )
-
-
-def _did(row: Row | None, statements: Sequence[TableStatement]) -> dict[str, Any]:
-    """What a transaction did to which tables and schemas, as its row of the evidence and its `statements` tell."""
-    counted = json.loads(row["rows"] or "{}") if row else {}
-    whole = (row["ddl"] or "").lower().split("+") if row and row["ddl"] else []
-    return {
-        "operation": "+".join([*sorted({name for of in counted.values() for name in of}), *dict.fromkeys(whole)])
-        or None,
-        "target": ", ".join(sorted({*counted, *(one.target for one in statements if one.target)})) or None,
-    }
-
-
-def _stretches(one: Difference) -> Iterator[tuple[str, str, int, str]]:
-    """What is unknown for one reason, side by side, as one stretch: first, last, how many, why."""
-    stretch: list[tuple[str, int, str]] = []
-    for entry in one.unknown:
-        if stretch and stretch[-1][2] != entry[2]:
-            yield stretch[0][0], stretch[-1][0], len(stretch), stretch[0][2]
-            stretch = []
-        stretch.append(entry)
-    if stretch:
-        yield stretch[0][0], stretch[-1][0], len(stretch), stretch[0][2]
-
-
-def _waiting(streams: Streams, found: Verdicts) -> None:
-    """What replicas that tell how far they applied still wait for."""
-    show = streams.shown.system.show
-    for one in streams.behind:
-        for origin, waits in sorted(one.waits.items()):
-            row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": waits.count}
-            row |= {"first": show(waits.first[1]), "last": show(waits.last[1]), "available": waits.count}
-            row |= {"queued": None if one.applied.queued is None else waits.queued, "to_fetch": waits.to_fetch}
-            row |= {"unread": waits.unread, "behind_gap": waits.behind_gap, "counted": not one.at_least}
-            row |= {"purged": one.purged[2] if one.purged else 0}
-            row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
-            found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})

@@ -12,6 +12,7 @@ from workbench.replication.stream.rules.segments import ROW_STATEMENTS, SET_VARI
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
+    from workbench.replication.stream.diagnosis.log_comparison import Streams
 
 
 def missed_of_copy(context: DetectorContext, server: str, where: str) -> tuple[str, str, str, str]:
@@ -44,6 +45,15 @@ def missed_of_stream(
         why = "the log tells too little of such a statement, and what follows it may need it"
     if against:
         return goes_on, f"{saved}{refill} {server} from {where}: {against}", why, ""
+    source = streams.source_of(origin)
+    if before := _only_before(streams, server, origin, rows):
+        return (
+            goes_on,
+            f"{saved}{refill} {server} from {source}, or apply them whole on {server} from {before}, where their rows were not "
+            "changed since",
+            "nothing will ever send them: a replica asks for what follows the last transaction that it has",
+            f"rows that were changed since may stand otherwise: compare them with those of {source} first",
+        )
     of_tables = [f"{row['position']}: {row['operation']}" for row in rows if row["operation"] and _of_no_rows(row)]
     beware = "rows that were changed since may stand otherwise there: `workbench plan` tells whether they were"
     if of_tables:
@@ -70,6 +80,12 @@ def missed_of_stream(
         "nothing will ever send them: a replica asks for what follows the last transaction that it has",
         beware,
     )
+
+
+def _only_before(streams: Streams, server: str, origin: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The earlier log of the source that alone has some of what a server missed, in words; empty: present logs have it all."""
+    before = streams.by_earlier.get((server, origin))
+    return before.earlier.place if before and before.inside and not all(row["held_by"] for row in rows) else ""
 
 
 def _statements(whole: Sequence[WholeTable]) -> str:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.model import listed
+from workbench.replication.stream.diagnosis.by_earlier_log import whole_before
 from workbench.replication.stream.diagnosis.gone_from_log import still_in
 from workbench.replication.stream.rules.segments import COMMITTED, CORRUPT, INCOMPLETE
 from workbench.replication.stream.rules.streams import ANYWHERE, SOURCE_UNCLEAR, Shared
@@ -39,6 +40,8 @@ class NotGiven(NamedTuple):
     outcome   of the transaction in the log of the source; None as well, and where only an earlier log of it has the transaction
     snapshot  the one with that earlier log
     holders   the servers whose logs have it whole, and have the same messages as far as the source's log shows them
+    changed   the log of the source has it whole, and with another content than that earlier log
+    earlier   the log of an earlier snapshot that has it whole, in words; empty: none is known
     """
 
     place: int
@@ -46,14 +49,19 @@ class NotGiven(NamedTuple):
     outcome: str | None
     holders: tuple[str, ...] = ()
     snapshot: str | None = None
+    changed: bool = False
+    earlier: str = ""
 
     def says(self, source: str, name: str) -> str:
         """What is the matter with it; `name` is how the position is shown."""
         if self.position is None:
             return f"the log of {source} lost records there"
         whole = f" (whole in the log of {listed(self.holders, 'or')})" if self.holders else ""
+        if self.changed:
+            return f"the log of {source} has {name} with another content than in snapshot {self.snapshot}"
         if self.snapshot is not None:
             return f"the log of {source} has {name} no more, as it had in snapshot {self.snapshot}{whole}"
+        whole = whole or (f" (whole in {self.earlier})" if self.earlier else "")
         how = {CORRUPT: "damaged", INCOMPLETE: "in part"}.get(self.outcome or "", "in a form that is not understood")
         return f"the log of {source} has {name} {how}{whole}"
 
@@ -77,13 +85,18 @@ def not_given(streams: Streams, server: str, origin: str) -> list[NotGiven]:
     rows = log.rows_of(origin, sorted(unclear))
     holders = _holders(streams, source, server, origin, rows)
     found = [
-        NotGiven(place, at, rows[at]["outcome"], holders.get(at, ())) for at, place in unclear.items() if at in rows
+        NotGiven(place, at, rows[at]["outcome"], holders.get(at, ()), earlier=whole_before(streams, source, origin, at))
+        for at, place in unclear.items()
+        if at in rows
     ]
     for gone in streams.gone_from_source(server, origin):
         if both.shared.begins < gone.place < upto:
             others = sorted(streams.logs.keys() - {source, server}) if gone.ordered else []
             having = tuple(name for name in others if still_in(streams.logs[name], origin, [gone]))
-            found.append(NotGiven(gone.place, gone.position, None, having, gone.snapshot))
+            found.append(NotGiven(gone.place, gone.position, None, having, gone.snapshot, earlier=gone.log))
+    for one in streams.changed_at_source(server, origin):
+        if both.shared.begins < one.place <= upto:
+            found.append(NotGiven(one.place, one.position, None, (), one.snapshot, changed=True))
     recorded = _records_of(streams, source, origin, unclear)
     found += [NotGiven(place, None, None) for place in _lost(log, both.shared, upto) if place not in recorded]
     return sorted(found, key=lambda lack: (lack.place, lack.position or ""))
@@ -93,9 +106,18 @@ def said_first(
     streams: Streams, server: str, origin: str, shared: Shared | None, show: Callable[[str], str]
 ) -> list[str]:
     """The same of what the server is not past, in words; no more than a sentence can hold."""
-    source, covers = streams.source_of(origin) or "", shared.covers if shared else 0
-    first = [lack for lack in not_given(streams, server, origin) if lack.place > covers]
+    source, first = streams.source_of(origin) or "", _not_passed(streams, server, origin, shared)
     return [lack.says(source, show(lack.position) if lack.position else "") for lack in first[:_NAMED]]
+
+
+def differs_from_earlier(streams: Streams, server: str, origin: str, shared: Shared | None) -> bool:
+    """True if some of it is what the log of the source has no more, or otherwise than in an earlier snapshot."""
+    return any(lack.snapshot is not None for lack in _not_passed(streams, server, origin, shared))
+
+
+def _not_passed(streams: Streams, server: str, origin: str, shared: Shared | None) -> list[NotGiven]:
+    covers = shared.covers if shared else 0
+    return [lack for lack in not_given(streams, server, origin) if lack.place > covers]
 
 
 def _holders(

@@ -23,6 +23,15 @@ def behind_gap_say(count: int, on: str, least: str) -> str:
     return f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} lacks"
 
 
+def behind_unlike_say(count: int, on: str, least: str) -> str:
+    """The same of what stands behind something that a queue has otherwise than the log of the master."""
+    return f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} has otherwise than its master"
+
+
+BEHIND_SAY = (("behind_gap", behind_gap_say), ("behind_unlike", behind_unlike_say))
+"""Kinds of what stands behind something in a queue, and what a headline says of each."""
+
+
 def how_queued(row: Row) -> str:
     """Where the transactions stand that wait, as the end of a sentence."""
     queued, to_fetch, unread, behind = (row[key] for key in ("queued", "to_fetch", "unread", "behind_gap"))
@@ -37,7 +46,9 @@ def how_queued(row: Row) -> str:
         if unread
         else []
     )
-    told += [f"{behind:,} {'waits' if behind == 1 else 'wait'} behind what its queue lacks"] if behind else []
+    lacks = "has otherwise than the log of its master" if row.get("unlike_first") else "lacks"
+    lacks = f"its queue {lacks}" if not row.get("earlier_first") else "its queue and the log of its master lack"
+    told += [f"{behind:,} {'waits' if behind == 1 else 'wait'} behind what {lacks}"] if behind else []
     before = row.get("purged", 0)
     gap = [f"{before:,} commit{'' if before == 1 else 's'} before that will not come (QUEUE_GAP)"] if before else []
     return "; ".join([listed(told), *gap, *([why_held(row)] if row["held"] else [])])
@@ -52,8 +63,13 @@ def why_held(row: Row) -> str:
 
 def queue_step(row: Row) -> Mapping[str, Any] | None:
     """What to do first; None: they come by themselves."""
+    if row["behind_gap"] and row.get("unlike_first"):
+        return step("compare what differs first (TXN_CONFLICT)", "what follows must not be applied before that")
     if row["behind_gap"]:
-        return step("fill its queue first (QUEUE_GAP, TXN_INCOMPLETE)", "what follows must not be applied before that")
+        codes = "GONE_FROM_LOG, QUEUE_GAP, TXN_INCOMPLETE" if row.get("earlier_first") else "QUEUE_GAP, TXN_INCOMPLETE"
+        return step(f"fill its queue first ({codes})", "what follows must not be applied before that")
+    if row.get("not_given"):
+        return step("fill its queue first (QUEUE_GAP)", "what follows must not be applied before that")
     return held_step(row)
 
 
@@ -78,6 +94,9 @@ def needed_first(row: Row) -> tuple[Mapping[str, Any], ...]:
     if not row.get("not_given"):
         return ()
     why = "a replica that goes on behind it never asks for it again"
+    if row.get("earlier_first"):
+        first = "what comes first is there (GONE_FROM_LOG, TXN_CONFLICT), and apply none of them by hand before that"
+        return (step(f"keep the applier of {row['server']} from them until {first}", why),)
     return (step("apply none of them by hand before what comes first", why),)
 
 

@@ -142,6 +142,8 @@ def applier_rows(streams: Streams) -> list[dict[str, Any]]:
 
 def purge_below(streams: Streams, master: str) -> int | None:
     """Commits of this master below the number given are applied by every replica that was collected; None: nobody tells."""
+    if master in streams.history.renumbered:
+        return None
     told = [one.commit for one in streams.applied if one.source == master]
     return min((commit for commit in told if commit is not None), default=None) if None not in told else None
 

@@ -49,6 +49,7 @@ UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
     UNRELATED,
     FILTERED,
     GONE_FROM_SOURCE,
+    NUMBERED_ANEW,
 ) = (
     *(
         "copy_begins_later",
@@ -61,6 +62,7 @@ UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
         "unrelated",
         "copy_leaves_out_tables",
         "gone_from_source",
+        "numbered_anew",
     ),
 )
 WHY_UNKNOWN = {
@@ -73,6 +75,7 @@ WHY_UNKNOWN = {
     UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
     FILTERED: "its log leaves out the tables of this transaction in others: a filter may have kept it away",
     GONE_FROM_SOURCE: "an earlier log of its source has it, and the present one lacks it: nothing tells whether it comes",
+    NUMBERED_ANEW: "the log of its master has others under these numbers than an earlier one: nothing tells by which it went",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
 
