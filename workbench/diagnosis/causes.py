@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from workbench.diagnosis.changes_thrown_away import named_in
 from workbench.diagnosis.left_out_changes import left_out_whole, name_left_out, name_only_who_has_it
 from workbench.diagnosis.made_by_others import made_by_others
+from workbench.diagnosis.missed_renames import RENAME_MISSED, left_by_missed_renames
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
 if TYPE_CHECKING:
@@ -56,11 +57,12 @@ def name_causes(context: DetectorContext) -> None:
     if context.topology.system.proving is None:
         return
     missing: dict[tuple[Key, str], list[dict[str, Any]]] = {}
-    makers = context.once(made_by_others)
+    makers, left = context.once(made_by_others), left_by_missed_renames(context)
     lacked = [row for row in context.verdicts.missing if row["rule"] == ENTRIES_LACK]
     for row in context.verdicts.missing:
         if row["rule"] == ENTRIES_LACK:
-            row["reasons"] = [UNTOLD]
+            by_rename = (row["server"], row["suffix"], row["position"]) in left
+            row["reasons"] = [RENAME_MISSED if by_rename else UNTOLD]
             continue
         key = row["server"], row["suffix"], row["origin"]
         maker = makers.get((row["server"], row["suffix"], row["position"]), "")

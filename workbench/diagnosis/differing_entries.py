@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from workbench.diagnosis.contents import LOOKED_AT, Contents, Difference
 from workbench.diagnosis.former_suppliers import compare_unsent, unsent_of
 from workbench.diagnosis.fractional import alike_first
+from workbench.diagnosis.missed_renames import left_by_missed_renames
 from workbench.diagnosis.one_name_twice import restart_first, shown_twice, told_of_twice
 from workbench.diagnosis.repair_sources import a_supplier, lacking_what_it_has, sources_for_writing, sources_that_fill
 from workbench.diagnosis.replaced_data import replaced_after
@@ -45,7 +46,8 @@ _DELETED_OR_LOST = (
 
 def entries_differ(context: DetectorContext) -> Iterator[Finding]:
     """Entries that differ between servers of one beginning: a finding for each server that stands alone, one for what is open."""
-    lost = _lost_deletions(context)
+    lost, left = _lost_deletions(context), left_by_missed_renames(context)
+    show = context.topology.system.show
     for contents in context.verdicts.contents:
         alone: dict[str, list[Difference]] = {}
         open_: list[Difference] = []
@@ -57,7 +59,8 @@ def entries_differ(context: DetectorContext) -> Iterator[Finding]:
             if not one.others and not _deletion_lost(contents, one, lost):
                 open_.append(one)
             for server in one.servers if one.others else ():
-                alone.setdefault(server, []).append(one)
+                if (server, contents.suffix, show(one.position) if one.position else "") not in left:
+                    alone.setdefault(server, []).append(one)
         for server, differences in sorted(alone.items()):
             together = [differences]
             if not _alike(differences):

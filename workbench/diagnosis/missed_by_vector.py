@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.behind_links import alone_without_log
 from workbench.diagnosis.causes import UNTOLD
+from workbench.diagnosis.missed_renames import RENAME_MISSED
 from workbench.diagnosis.repair_sources import again_by_hand, fed_later, makers_that_lack
 from workbench.model import counted
 from workbench.replication.entry.diagnosis.file_times import read_in_part
@@ -35,7 +36,7 @@ def missed_of_vector(
     nowhere = not writers and not fillers
     filler = fillers[0] if fillers else "another server" if nowhere else ""
     writer = filler if nowhere or filler in writers else writers[0] if writers else ""
-    later = "" if filler else fed_later(context, server, rows[0]["suffix"], len(rows), holders)
+    later = "" if filler else fed_later(context, server, rows, holders)
     refill = f"{refill_of(context)} {server} from {filler or later}" if filler or later else ""
     or_refill = (
         f", or {refill_of(context)} {server} from {'there' if writer == filler else filler or later}" if refill else ""
@@ -144,12 +145,15 @@ def _by_entries(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> 
     """What entries alone tell of missing changes, and what logs tell of those that a link passed on without an attribute."""
     shown = [row for row in rows if row.get("rule") == ENTRIES_LACK]
     alone = sum(1 for row in shown if row["reasons"] == [UNTOLD])
-    left_out = len(shown) - alone
+    unfound = sum(1 for row in shown if row["reasons"] == [RENAME_MISSED])
+    left_out = len(shown) - alone - unfound
     of_them = {count: "" if count == len(rows) else f"of {count:,} " for count in (left_out, alone)}
     said = f"; {of_them[left_out]}a link left attributes out, as logs show that have the same changes with and without them"
     took = context.unrecorded.get((rows[0]["server"], rows[0]["suffix"]))
     told = f"; {of_them[alone]}only its entries show that{f': {took}' if took else ''}"
-    return (said if left_out else "") + (told if alone else "")
+    are = "is a deletion that" if unfound == 1 else "are deletions that"
+    deleted = f"; {unfound:,} of these {are} did not find the entry, for the server missed its renaming"
+    return (said if left_out else "") + (deleted if unfound else "") + (told if alone else "")
 
 
 def lost_with(context: DetectorContext, server: str, suffix: str | None) -> str:

@@ -105,9 +105,9 @@ def from_a_log_of_before(
     )
 
 
-def fed_later(context: DetectorContext, server: str, suffix: str | None, count: int, holders: Sequence[str]) -> str:
-    """A server that feeds another one and has them, or that a holder can fill, with what must be before; empty: there is none."""
-    shown = context.topology
+def fed_later(context: DetectorContext, server: str, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> str:
+    """A server that feeds another one and has these changes, or that a holder can fill, with what must be before; else empty."""
+    shown, suffix = context.topology, rows[0]["suffix"]
     feeding = sorted(
         link.supplier
         for link in shown.links
@@ -119,7 +119,27 @@ def fed_later(context: DetectorContext, server: str, suffix: str | None, count: 
     )
     if having := [name for name in feeding if name in holders]:
         return f"{having[0]} as soon as {having[0]} lacks nothing that {server} has"
-    return f"{feeding[0]} as soon as {feeding[0]} has {'it' if count == 1 else 'them'}" if feeding else ""
+    if having := [name for name in feeding if _shown_to_have(context, name, rows)]:
+        return having[0]
+    return f"{feeding[0]} as soon as {feeding[0]} has {'it' if len(rows) == 1 else 'them'}" if feeding else ""
+
+
+def _shown_to_have(context: DetectorContext, server: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """True if a server has these changes, though its log does not show them: it claims them, was judged, and none is in doubt."""
+    suffix, typed = rows[0]["suffix"], context.topology.system.typed
+    replica = context.replica(server, suffix)
+    positions = sorted(typed(row["position"]) or "" for row in rows)
+    if replica is None or (last(replica.seen(), rows[0]["origin"]) or "") < positions[-1]:
+        return False
+    lacked = {
+        typed(row["position"]) for row in context.verdicts.missing if (row["server"], row["suffix"]) == (server, suffix)
+    }
+    doubted = [
+        (typed(row["from"]) or "", typed(row["to"]) or "")
+        for row in context.verdicts.unknown
+        if (row["server"], row["suffix"], row["origin"]) == (server, suffix, rows[0]["origin"])
+    ]
+    return not any(one in lacked or any(low <= one <= high for low, high in doubted) for one in positions)
 
 
 def fed_by_it_alone(
