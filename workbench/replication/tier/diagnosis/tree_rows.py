@@ -118,12 +118,17 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
     counted = anew[1:] if anew else tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)
     start = anew[0] if anew else last
-    suppliers = senders(tiers, name)
+    sending = senders(tiers, name)
+    # What only nodes that did not answer may send is not on its way: nothing shows that they are there.
+    served = not tiers.source_is_known or tiers.may_be_served(name, start)
+    suppliers = [one for one in sending if served or tiers.there(one)]
+    silent = sending if not suppliers else []
     whole = counted is not None and tiers.logs.whole_behind(name, start, head)
 
     def waits(first: Lsn, count: int, begin: Lsn, upto: Lsn, suppliers: list[str]) -> Row:
-        served = not tiers.source_is_known or tiers.may_be_served(name, start)
-        row = about | {"count": count, "first": show(first), "last": show(upto), "available": count if served else 0}
+        here = served or bool(suppliers)
+        row = about | {"count": count, "first": show(first), "last": show(upto), "available": count if here else 0}
+        row |= {"silent": silent} if silent else {}
         return row | {"counted": whole, "bytes": tiers.lag(begin, upto)[0], "suppliers": suppliers}
 
     end = _fed_up_to(tiers, name) if suppliers and anew is None else None
@@ -234,9 +239,12 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
 
 
 def _may_serve(tiers: Tiers, name: str) -> bool:
-    """False for a node that waits for a source itself or was taken out, and for one of which nothing was collected: whether it
-    serves those below it nothing shows.
+    """Whether a node that does not hang on the source serves those below it: one that answers does, whatever its row says.
+
+    False for one that was not asked and waits for a source itself or was taken out, and for one of which nothing was collected.
     """
+    if tiers.seen.answered(name):
+        return True
     row = tiers.seen.nodes.get(name)
     unsure = tiers.states.get(name) in conditions.WAITING | {conditions.RETIRED, conditions.UNTOLD}
     return not unsure and not (row and row["state"] in tiers.told.rules.unfit)

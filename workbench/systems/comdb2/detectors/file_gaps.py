@@ -12,6 +12,13 @@ from workbench.replication.tier.diagnosis.log_files import (
     misled,
     needed_file,
     source_has,
+    untold_holders,
+)
+from workbench.replication.tier.diagnosis.sole_suppliers import (
+    Served,
+    cut_off_without,
+    left_of,
+    served_where_it_hangs,
 )
 from workbench.replication.tier.diagnosis.tree_rows import lacking_its_file, senders
 from workbench.replication.tier.rules.conditions import CONNECTED, GONE, HUNG, NO_SOURCE, PENDING, STOPPED
@@ -20,6 +27,9 @@ from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_te
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
     from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+
+LEFT_BELOW = "left_below"
+"""Key of the evidence of a node that is left where it hangs."""
 
 SOON = 1
 """A node whose next file is among so many oldest ones of the source loses it with the next deletions."""
@@ -50,10 +60,13 @@ def _start_first(tiers: Tiers, silent: list[str], name: str, file: int) -> Itera
 
 
 def _ask_first(listing: list[str], name: str) -> Iterator[dict[str, str | None]]:
-    """Nodes of which a list of log files alone was collected: whether they answer and are of one log nothing tells."""
+    """Nodes of which a list of log files alone was collected, or not even that: whether they answer and have the file nothing
+    tells.
+    """
     if listing:
         yield step(
-            f"first ask {listing[0]} where it stands, start it if it does not answer, and diagnose anew",
+            f"first ask {listing[0]} where it stands and which log files it has, start it if it does not answer, and diagnose "
+            "anew",
             f"{name} may be brought up to date from there, and need not be copied",
         )
 
@@ -78,6 +91,7 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
             coming_back, listing = tiers.coming_back(name), listing_it(tiers, name)
+            untold = untold_holders(tiers, name)
             had = (
                 f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
                 if silent
@@ -92,14 +106,23 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                     f"; the list of the log files of {some(listing)} shows it, and no place of that node is known"
                     if listing
                     else ""
+                )
+                + (
+                    f"; nothing tells which log files {some(untold)} ha{'s' if len(untold) == 1 else 've'}"
+                    if untold
+                    else ""
                 ),
                 evidence=evidence,
-                fix=(*_ask_first(listing, name), *_start_first(tiers, coming_back, name, file), rebuild(tiers, name)),
+                fix=(
+                    *_ask_first([*listing, *untold], name),
+                    *_start_first(tiers, coming_back, name, file),
+                    rebuild(tiers, name),
+                ),
                 server=name,
                 origin=source,
                 items=items,
             )
-            if coming_back or listing:
+            if coming_back or listing or untold:
                 continue  # who has the file may come back: that is first
             yield Finding(
                 "REINIT_REQUIRED",
@@ -111,8 +134,8 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                 origin=source,
                 items=items,
             )
-        elif gap == "source" and (sending := senders(tiers, name)):
-            yield _served_where_it_hangs(tiers, name, source, sending, file)
+        elif served := served_where_it_hangs(tiers, name):
+            yield _left_where_it_hangs(tiers, name, source, served)
         elif gap == "source":
             yield Finding(
                 "LOG_GAP",
@@ -200,9 +223,9 @@ def _look_again(tiers: Tiers, name: str) -> Iterator[dict[str, str | None]]:
         )
 
 
-def _served_where_it_hangs(tiers: Tiers, name: str, source: str, sending: list[str], file: int) -> Finding:
+def _left_where_it_hangs(tiers: Tiers, name: str, source: str, served: Served) -> Finding:
     """A node that gets its file from the node that it pulls from: nothing is lacking, as long as it goes on to pull there."""
-    offered = tiers.offered(name)
+    offered, (file, sending) = tiers.offered(name), served
     says = (
         f"{name} needs log file {file}, and the source {source_has(tiers, source, file)}; {some(sending)}, from which it pulls, "
         f"ha{'s' if len(sending) == 1 else 've'} it and can send it"
@@ -215,7 +238,7 @@ def _served_where_it_hangs(tiers: Tiers, name: str, source: str, sending: list[s
         server=name,
         origin=source,
         items=(place_text(tiers.last(name)) or "",),
-        evidence=(evidence_of(tiers, name) | {"needs_file": file, "served_by": ", ".join(sending)},),
+        evidence=(evidence_of(tiers, name) | {"needs_file": file, LEFT_BELOW: ", ".join(sending)},),
         fix=(
             step(
                 f"leave {name} where it hangs until it is past file {file}: do not restart it, and do not let it register anew",
@@ -295,11 +318,19 @@ def _why_not_kept(tiers: Tiers, source: str, name: str) -> str:
 
 def rebuild(tiers: Tiers, name: str) -> dict[str, str | None]:
     """Which node to copy, and how."""
-    siblings = tiers.copied_from(name)
+    left, siblings = left_of(tiers), tiers.copied_from(name)
+    siblings.sort(key=lambda one: bool(cut_off_without(left, {one})))
+    fed = cut_off_without(left, siblings[:1])
     return step(
         f"rebuild {name} from a copy of {siblings[0] if siblings else 'a node that is up to date'}, which is "
         "shut down cleanly for the "
         "time of copying",
         "a log cannot be brought up to date without the files in between",
-        "clear the registry of the old row of the node first, and copy nothing of a node that runs",
+        "clear the registry of the old row of the node first, and copy nothing of a node that runs"
+        + (
+            f"; not before {some(fed)} {'is' if len(fed) == 1 else 'are'} past log file {left[fed[0]].file}: "
+            f"{'it pulls' if len(fed) == 1 else 'they pull'} from {siblings[0]}, and nobody else sends that file"
+            if fed
+            else ""
+        ),
     )

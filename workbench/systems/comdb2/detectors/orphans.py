@@ -107,6 +107,8 @@ def _unlisted(tiers: Tiers, source: str, names: list[str], rowless: str, hangs: 
     """
     register = f"let {names[0]} register anew ({FORCE})"
     first = f"first do what TOPOLOGY_ORPHAN says of {rowless}, then " if rowless else ""
+    if not first and not tiers.seen.answered(names[0]):
+        first = f"ask {names[0]} where it stands, and if it is there "
     cautions = [
         "until a node of the source has its row, a node that registers is offered nothing, and its connection is deleted"
         if rowless

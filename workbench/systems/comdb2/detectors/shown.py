@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.replication.tier.diagnosis.beyond_source import stands_beyond
+from workbench.replication.tier.diagnosis.sole_suppliers import served_where_it_hangs
 from workbench.rules.assumptions import DEFAULT_SETTING
 from workbench.systems.comdb2.lsn import lsn_text
 
@@ -79,7 +81,13 @@ def fanout_text(tiers: Tiers, name: str) -> str:
 
 def not_before(tiers: Tiers, name: str) -> str | None:
     """What comes before a node registers anew: where its file is gone, the registry offers it nothing that brings it on."""
-    return f"not before the gap in the log of {name} is mended (LOG_GAP)" if tiers.gap(name) else None
+    if served := served_where_it_hangs(tiers, name):
+        return f"not before {name} is past log file {served.file}, which {some(served.suppliers)} sends it (LOG_GAP)"
+    if tiers.gap(name):
+        return f"not before the gap in the log of {name} is mended (LOG_GAP)"
+    if head := stands_beyond(tiers, name):
+        return f"not before the ends of both logs were compared (LOG_DIVERGED): it cuts off what it has behind {place_text(head)}"
+    return None
 
 
 def by_default(tiers: Tiers, name: str) -> tuple[str, ...]:

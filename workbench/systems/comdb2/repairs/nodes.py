@@ -10,6 +10,7 @@ from workbench.replication.tier.rules.tree_balancing import Files, balanced
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.shown import some
 from workbench.systems.comdb2.lsn import shown
+from workbench.systems.comdb2.repairs.consequences import who_may_move, why_none_moves
 from workbench.systems.comdb2.repairs.needs import (
     CYCLE,
     FULL,
@@ -136,6 +137,13 @@ class ForceRegistration:
             ends = {one.name: one.file for one in model.registry.nodes if one.file is not None}
             found = balanced(model.registry, model.source_of[name], fanout_below(model, name), _files(model), ends)
             moving = [one.name for one in found.moves if one.was == name and model.servers[one.name].up]
+            children = [one for one in model.tree(model.source_of[name]).places[name].children if one in model.servers]
+            able = who_may_move(view, [*moving, *(one for one in children if model.servers[one].up)])
+            if moving and not able:
+                why = why_none_moves(view, moving[0])
+                yield ProposedRepair("force-registration", f"let {moving[0]} ask the registry anew", refused=why)
+                return
+            moving = able[: len(moving)]
         else:
             moving = [name]
         steps = tuple(_force(view, one) for one in moving)
