@@ -54,6 +54,10 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
     # A node that hangs on no source gets what those have that it pulls from, if they answer.
     sent = {name: senders(tiers, name) for name, state in tiers.states.items() if state == ORPHAN}
     model.links = [replace(x, runs=x.runs or x.supplier in sent.get(x.consumer, ())) for x in model.links]
+    # Of another history, it gets nothing before it connects anew.
+    apart = {name for name in tiers.states if tiers.logs.cut_back(name) or tiers.logs.unjoined(name)}
+    stuck = {name for name in apart if not senders(tiers, name) and name not in tiers.logs.parted}
+    model.links = [replace(x, runs=x.runs and x.consumer not in stuck) for x in model.links]
     model.doubted = tiers.logs.at_odds | tiers.earlier.servers
     if not tiers.source_is_known:
         model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either

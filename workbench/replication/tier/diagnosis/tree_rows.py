@@ -18,6 +18,7 @@ from workbench.replication.tier.diagnosis.unjudged import (
     HOLE_BEFORE,
     NOT_ELECTED,
     PARTED_BEFORE,
+    SOURCE_UNSEEN,
     UNKNOWN_SAYS,
     UNREAD,
     why_unjudged,
@@ -80,7 +81,7 @@ def judged_by_tier(
 
 
 def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | None) -> None:
-    last, head = tiers.last(name), tiers.known_head(source)
+    last, head = tiers.last(name), tiers.head_above(name)
     about: Row = {"server": name, "suffix": None, "origin": source}
     show = _shown(tiers, source)
     for lack in tiers.logs.lacking(name):
@@ -104,6 +105,16 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
         from_, upto = (head, head) if why == NOT_ELECTED else (last or head, max(last or head, head))
         row = {"from": show(from_), "to": show(upto), "count": None}
         found.unknown.append(about | row | {"why": why, "says": UNKNOWN_SAYS[why]})
+        return
+    if (
+        last is not None
+        and head is None
+        and not tiers.roots(source)
+        and tiers.source_is_known
+        and not tiers.retired(name)
+    ):
+        row = {"from": show(last), "to": show(last), "count": None}
+        found.unknown.append(about | row | {"why": SOURCE_UNSEEN, "says": UNKNOWN_SAYS[SOURCE_UNSEEN]})
         return
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
@@ -498,7 +509,20 @@ def _says(tiers: Tiers, name: str, state: str) -> str:
         return "nothing tells who follows whom"
     if state == conditions.CYCLE and place and name in place.parents:
         return "it pulls from itself: nothing reaches it over that row"
-    return conditions.SAYS[state]
+    return gone_says(tiers, name)
+
+
+def gone_says(tiers: Tiers, name: str) -> str:
+    """What is said of a node that is gone: where its row says that it waits or was taken out, not that its row says otherwise."""
+    state = tiers.states[name]
+    row = tiers.seen.nodes.get(name)
+    if state not in conditions.GONE or row is None or row["state"] not in tiers.told.rules.unfit:
+        return conditions.SAYS[state]
+    does = "it was shut down" if state == conditions.GHOST else "it does not answer and does not report itself"
+    return (
+        f"{does}; its row says {row['state']}, and a row of comdb2_physrep_connections that it pulls from {tiers.parent(name)}: "
+        "the two tables contradict each other, or were read at two times"
+    )
 
 
 def lacking_its_file(tiers: Tiers, name: str) -> list[str]:

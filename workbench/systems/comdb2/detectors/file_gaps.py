@@ -14,6 +14,7 @@ from workbench.replication.tier.diagnosis.log_files import (
     source_has,
     untold_holders,
 )
+from workbench.replication.tier.diagnosis.other_histories import fed_with_another, is_alike, of_another_history
 from workbench.replication.tier.diagnosis.sole_suppliers import (
     Served,
     cut_off_without,
@@ -22,6 +23,7 @@ from workbench.replication.tier.diagnosis.sole_suppliers import (
 )
 from workbench.replication.tier.diagnosis.tree_rows import lacking_its_file, senders
 from workbench.replication.tier.rules.conditions import CONNECTED, GONE, HUNG, NO_SOURCE, PENDING, STOPPED
+from workbench.rules.assumptions import ASKED_IN_ORDER, SAME_HISTORY
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, span_text, tiers_of
 
 if TYPE_CHECKING:
@@ -71,6 +73,15 @@ def _ask_first(listing: list[str], name: str) -> Iterator[dict[str, str | None]]
         )
 
 
+def _ask_again(tiers: Tiers, name: str) -> Iterator[dict[str, str | None]]:
+    """That the last report of a node is of a place before the one that it had answered."""
+    if tiers.seen.fell_back(name):
+        yield step(
+            f"first ask {name} once more where it stands, and diagnose anew",
+            f"it had answered {place_text(tiers.seen.probed(name))}, and reported {place_text(tiers.last(name))} after that",
+        )
+
+
 _HIDES = "its query begins at the source and drops all below a node without the file"
 
 
@@ -113,7 +124,9 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                     else ""
                 ),
                 evidence=evidence,
+                assumes=(ASKED_IN_ORDER,) if tiers.seen.fell_back(name) else (),
                 fix=(
+                    *_ask_again(tiers, name),
                     *_ask_first([*listing, *untold], name),
                     *_start_first(tiers, coming_back, name, file),
                     rebuild(tiers, name),
@@ -122,7 +135,7 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                 origin=source,
                 items=items,
             )
-            if coming_back or listing or untold:
+            if coming_back or listing or untold or tiers.seen.fell_back(name):
                 continue  # who has the file may come back: that is first
             yield Finding(
                 "REINIT_REQUIRED",
@@ -143,12 +156,9 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                 f"{name} needs log file {file}, which its source "
                 f"{'has deleted' if file == last[0] else 'does not have'} (it {source_has(tiers, source, last[0])}); "
                 f"{some(donors)} still ha{'s' if len(donors) == 1 else 've'} it"
-                + (
-                    ""
-                    if fit
-                    else ", and the registry would offer none of them: by their rows they wait or were taken out"
-                ),
+                + ("" if fit else f", and the registry would offer none of them: {_why_unfit(tiers, donors)}"),
                 evidence=evidence,
+                assumes=_of_one_log(tiers, name, source, fit),
                 fix=(
                     *_look_again(tiers, name),
                     *_from_fit_donor(tiers, name, source, fit),
@@ -269,11 +279,37 @@ def _may_be_offered(tiers: Tiers, name: str) -> bool:
     return row is not None and row["state"] not in tiers.told.rules.unfit
 
 
+def _of_one_log(tiers: Tiers, name: str, source: str, fit: list[str]) -> tuple[str, ...]:
+    """What is taken for granted of a donor whose log was not held against that of the source, where others have another one."""
+    compared = all(is_alike(tiers, source, one) for one in fit)
+    return () if compared or not of_another_history(tiers, source) - {name} else (SAME_HISTORY,)
+
+
+def _why_unfit(tiers: Tiers, donors: list[str]) -> str:
+    """Why the registry offers none of some nodes."""
+    rowless = [one for one in donors if one not in tiers.seen.nodes]
+    out = (
+        "by their rows they wait or were taken out"
+        if not rowless
+        else "by their rows the others wait or were taken out"
+    )
+    no_row = [f"it has no row of {some(rowless)}"] if rowless else []
+    return ", and ".join([*no_row, *([out] if len(rowless) < len(donors) else [])])
+
+
 def _from_fit_donor(tiers: Tiers, name: str, source: str, fit: list[str]) -> Iterator[dict[str, str | None]]:
     """The first donor whose log is not known to be another one than that of the source; where there is none, what comes first."""
-    sound = [one for one in fit if one not in tiers.logs.spoilt]
+    sound = [one for one in fit if one not in tiers.logs.spoilt and not fed_with_another(tiers, one)]
+    apart = fed_with_another(tiers, fit[0]) if fit else []
     if sound:
         yield _from_donor(tiers, name, source, sound[0])
+    elif fit and fit[0] not in tiers.logs.spoilt:
+        yield step(
+            f"do what LOG_DIVERGED says of {apart[0]}, and let {name} pull from none of {some(fit)} before",
+            f"{fit[0]} gets its log from {apart[0]}, which has another one than that of {source}"
+            if apart[0] != fit[0]
+            else f"the log of {fit[0]} is another one than that of {source}",
+        )
     elif fit:
         yield step(
             f"let {name} pull from none of {some(fit)} before that is mended which is said of the log of {fit[0]}",

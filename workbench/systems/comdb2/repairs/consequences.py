@@ -44,6 +44,9 @@ def weighed_by_consequences(view: View, need: Need, tiers: Tiers, draft: Propose
             f"log file {left[name].file}: wait until then, collect again, and plan anew",
         )
     for step in draft.steps:
+        if step.repair in MOVES and tiers.seen.fell_back(step.server):
+            why = f"the last answer and the last report of {step.server} contradict each other (LOG_DIVERGED)"
+            return replace(draft, unasked=f"{why}: first ask it once more")
         if step.repair in MOVES and (head := stands_beyond(tiers, step.server)):
             ends = place_text(tiers.last(step.server))
             return replace(

@@ -11,10 +11,17 @@ from workbench.repair.plan_types import Need, ProposedRepair, View
 from workbench.replication.tier.diagnosis.generations import older_source
 from workbench.replication.tier.diagnosis.holders import waited_for
 from workbench.replication.tier.diagnosis.log_files import above_with_its_file, listing_it, needed_file, untold_holders
+from workbench.replication.tier.diagnosis.other_histories import (
+    all_above,
+    fed_with_another,
+    is_alike,
+    of_another_history,
+)
 from workbench.replication.tier.diagnosis.sources import what_would_tell
 from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
+from workbench.replication.tier.diagnosis.two_sources import placed_by_kin
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
-from workbench.rules.assumptions import SAME_HISTORY
+from workbench.rules.assumptions import SAME_HISTORY, SOURCE_OF_KIN
 from workbench.rules.repair_model import achieved
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.file_gaps import LEFT_BELOW
@@ -150,9 +157,13 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
         draft = replace(
             draft, steps=tuple(replace(step, assumes=(*step.assumes, *taken)) if on else step for step, on in steps)
         )
+    if need.server and need.server in placed_by_kin(tiers):
+        draft = replace(
+            draft, steps=tuple(replace(step, assumes=(*step.assumes, SOURCE_OF_KIN)) for step in draft.steps)
+        )
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
-    draft = _of_one_history(tiers, need, draft)
+    draft = _of_one_history(view, tiers, need, draft)
     if draft.refused:
         return draft
     if draft.way == RESET_NODE and (waiting := view.context.once(waited_for).get(need.server or "")):
@@ -161,6 +172,13 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
             unasked=f"{need.server} has log file {waiting.file}, which {some(waiting.nodes)} {waiting.need} and no node that "
             f"answers has and goes on from: first start it, collect again, and plan anew; if it is gone for good, plan with "
             f"--for {need.server} --way {RESET_NODE}",
+        )
+    row = tiers.seen.nodes.get(need.server or "")
+    if draft.way == RESET_NODE and row and row["state"] == "Inactive":
+        draft = replace(
+            draft,
+            unasked=f"one table of the registry says that {need.server} was taken out, the other one that it pulls: first "
+            "collect both once more, in one go",
         )
     moves = {step.repair for step in draft.steps} & MOVES
     if moves and (standing := tiers.standstills.get(need.server or "")):
@@ -264,7 +282,7 @@ _GIVES = frozenset({"pull_from", "initialise"})
 """What is done with the log of another node, which the server has then."""
 
 
-def _of_one_history(tiers: Tiers, need: Need, draft: ProposedRepair) -> ProposedRepair:
+def _of_one_history(view: View, tiers: Tiers, need: Need, draft: ProposedRepair) -> ProposedRepair:
     """The way with what its steps take for granted where nodes of the tree hold different logs; or refused.
 
     A@a1 has another log than S@s1      A@a2 pulls from A@a1: no donor; A@a3 was not compared: taken for one that is alike
@@ -272,47 +290,20 @@ def _of_one_history(tiers: Tiers, need: Need, draft: ProposedRepair) -> Proposed
     source = tiers.source_of(need.server or "")
     if source is None or need.server is None:
         return draft
-    others = _of_another_history(tiers, source) - {need.server}
+    model, others = tiers_of(view), of_another_history(tiers, source) - {need.server}
     steps = list(draft.steps)
     for at, step in enumerate(steps if others else ()):
         givers = [str(effect["source"]) for effect in step.effects if effect["do"] in _GIVES]
         for giver in givers:
-            if above := sorted(others & {giver, *_above(tiers, giver)}):
+            if above := sorted(others & {giver, *all_above(giver, model.parents)}):
                 why = f"{giver} gets its log from {above[0]}, which has another one than that of {source}: first see to that"
                 return replace(draft, refused=why)
-        compared = bool(givers) and all(_is_alike(tiers, source, giver) for giver in givers)
+        compared = bool(givers) and all(is_alike(tiers, source, giver) for giver in givers)
+        # What it got from a node of another history may not be of the source either.
+        compared = compared and not fed_with_another(tiers, need.server)
         if (givers or step.repair in CONNECTS) and not compared:
             steps[at] = replace(step, assumes=(*step.assumes, SAME_HISTORY))
     return replace(draft, steps=tuple(steps))
-
-
-def _of_another_history(tiers: Tiers, source: str) -> set[str]:
-    """The nodes of a tree that are known to hold another log than the one that counts as that of the source."""
-    found = {name for name in tiers.members[source] if tiers.logs.other_history(name) or name in tiers.not_elected}
-    for apart in tiers.logs.apart:
-        if apart.elected is not None and tiers.source_of(apart.elected) == source:
-            found |= {name for history in apart.histories if apart.elected not in history for name in history}
-    return found
-
-
-def _above(tiers: Tiers, name: str) -> set[str]:
-    """The nodes that one pulls from, over others or not."""
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        place = tiers.place(waiting.pop())
-        fresh = set(place.parents if place else ()) - found
-        found |= fresh
-        waiting += fresh
-    return found - {name}
-
-
-def _is_alike(tiers: Tiers, source: str, name: str) -> bool:
-    """Whether the log of a node is that of the source, or was held against it and is alike up to its end."""
-    if name in tiers.roots(source):
-        return True
-    both, span = tiers.logs.beside_source(name), tiers.logs.span(name)
-    return both is not None and span is not None and span[1] == tiers.last(name) and not tiers.logs.other_history(name)
 
 
 def tiers_of(view: View) -> TierModel:
