@@ -300,7 +300,8 @@ def _of_one_history(view: View, tiers: Tiers, need: Need, draft: ProposedRepair)
                 return replace(draft, refused=why)
         compared = bool(givers) and all(is_alike(tiers, source, giver) for giver in givers)
         # What it got from a node of another history may not be of the source either.
-        compared = compared and not fed_with_another(tiers, need.server)
+        keeps = not any(effect["do"] == "initialise" for effect in step.effects)
+        compared = compared and not (keeps and fed_with_another(tiers, need.server))
         if (givers or step.repair in CONNECTS) and not compared:
             steps[at] = replace(step, assumes=(*step.assumes, SAME_HISTORY))
     return replace(draft, steps=tuple(steps))
