@@ -197,3 +197,13 @@ def test_what_a_node_that_is_stuck_has_itself_is_on_its_way(tmp_path: Path) -> N
         one for one in found["findings"] if one["code"] == "PENDING_CHANGES" and "A@a1 would send" in one["summary"]
     ]
     assert [one["severity"] for one in sent] == ["info"] and "no log that can be asked" not in sent[0]["summary"]
+
+
+def test_no_advice_restarts_a_supplier_before_its_node_is_past_the_file(tmp_path: Path) -> None:
+    above = Made("A@a1", at=(20, 900), first=10, state="Inactive", age=50_000)
+    below = Made("A@a2", at=(13, 5), first=12, source="A@a1", lrl="replicate_from S @s1\n")
+    found = diagnose(made(tmp_path, S, above, below))
+    stopped = of(found, "REPLICANT_INACTIVE", "A@a1")["fix"][0]
+    assert "restart A@a1 not before A@a2 is past log file 13, which A@a1 sends it" in stopped["caution"]
+    lines = [one for one in found["findings"] if "nonames" in one["summary"]]
+    assert ["restart A@a2 not before A@a2 is past" in one["fix"][0]["caution"] for one in lines] == [True]

@@ -25,6 +25,7 @@ from workbench.systems.comdb2.detectors.shown import (
     each,
     evidence_of,
     fanout_text,
+    not_stopped_before,
     place_text,
     some,
     span_text,
@@ -165,7 +166,7 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
                 vain or f"the registry offers it no node that has log file {needed_file(tiers, name)}"
                 if gap
                 else "it registers when it starts, and pulls from there",
-                "; ".join(filter(None, (_taken_out(tiers, name), _HANGS))),
+                "; ".join(filter(None, (_taken_out(tiers, name), not_stopped_before(tiers, [name]), _HANGS))),
             )
         ]
         why = _silent(tiers, name)
