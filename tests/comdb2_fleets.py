@@ -57,14 +57,17 @@ class Tree:
         return self.has(name, made.at[0]) and self.nodes[name].made.at > made.at
 
     def played(self) -> dict[str, tuple[int, int]]:
-        """Where each node is once all that runs has pulled what it can."""
+        """Where each node is once all that runs has pulled what it can.
+
+        A node that answers serves its log to who pulls from it: its row only says whom the registry offers to others.
+        """
         at = {name: node.made.at for name, node in self.nodes.items()}
         moved = True
         while moved:
             moved = False
             for name, node in self.nodes.items():
                 above = node.made.source
-                if above is None or not node.runs or self.nodes[above].fault in (FROZEN, PENDING, RETIRED):
+                if above is None or not node.runs or not self.nodes[above].made.answers:
                     continue
                 if at[above] > at[name] and self.nodes[above].made.first <= at[name][0]:
                     at[name], moved = at[above], True

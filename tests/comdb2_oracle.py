@@ -58,7 +58,7 @@ def _pending(made: Tree, found: Found, line: str) -> Iterator[str]:
         for supplier in row["suppliers"]:
             if not made.serves(supplier, name) and then[supplier] <= node.made.at:
                 yield f"{supplier} is said to send {name} what it waits for, and does not have it"
-            if made.nodes[supplier].fault in (FROZEN, PENDING, RETIRED):
+            if not made.nodes[supplier].made.answers:
                 yield f"{supplier} is said to send {name} what it waits for, and is {made.nodes[supplier].fault}"
         told = {place for place in (row["first"], row["last"]) if place}
         for place in told:
@@ -292,7 +292,7 @@ def _held(made: Tree, found: Found) -> Iterator[str]:
 
 def _steps(made: Tree, planned: Plan) -> Iterator[str]:
     """Each step, tried: who gives must have what is taken, and nothing of the source is thrown away."""
-    now = deepcopy(made)
+    now, copies = deepcopy(made), dict[str, tuple[int, int]]()
     for step in planned.steps:
         for name, place in now.played().items():
             now.nodes[name].made.at = place
@@ -306,8 +306,10 @@ def _steps(made: Tree, planned: Plan) -> Iterator[str]:
         copied = re.search(r"is replaced by a copy of (\S+), which", step.says)
         if copied:
             giver = made.nodes[copied[1]]
-            if not giver.made.answers or giver.made.at < made.nodes[step.server].made.at:
-                yield f"step {step.key} copies {copied[1]}, which is {giver.fault} at {giver.made.at}"
+            at = copies.get(copied[1], giver.made.at)
+            if not giver.made.answers or at < made.nodes[step.server].made.at:
+                yield f"step {step.key} copies {copied[1]}, which is {giver.fault} at {at}"
+            copies[step.server] = at  # an earlier step may have made the one that is copied anew
 
 
 def _table(found: Found, planned: Plan) -> Iterator[str]:

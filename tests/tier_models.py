@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 from workbench.model import Finding
@@ -44,5 +45,5 @@ def sample_model(rules: Rules = V2026, fanout: int = 2, first_file: bool = False
 
 def sample_view(model: TierModel, *findings: Finding) -> View:
     """What a repair may look at; these look at the model and at findings alone."""
-    nothing: Any = None
+    nothing: Any = SimpleNamespace(verdicts=SimpleNamespace(tiers=None), once=lambda compute: {})
     return View(nothing, findings, None, model, NOW)

@@ -173,6 +173,7 @@ def summed(found: Row) -> dict[str, Any]:
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
         "tiered": bool(found.get("trees")),
+        "silent": any(row.get("silent") for row in found["pending"]),
     }
 
 
@@ -450,7 +451,7 @@ def verdict_line(told: Row) -> str:
         waits.append(f"{least}{count:,} {are} waiting for {on}{why}")
     if told["stuck"]["count"]:
         unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]
-        who = "no collected server" if unread else "nobody"
+        who = "no node that answered" if told["silent"] else "no collected server" if unread else "nobody"
         log = "no collected log" if unread or told["stuck"]["unread_log"] else "no log"
         count, on, least = most_of(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")

@@ -180,6 +180,7 @@ KEYS: Mapping[str, str] = {
     "pending[].dropped_since": "when the server cleaned the origin: until a restart it drops these changes; null: it does not",
     "pending[].dropped_by_task": "true: a task that cleans the origin goes on there, and it drops them until that has ended",
     "pending[].restart_unknown_after": "where its errors log ends too early to show a restart since then; null: it does not",
+    "pending[].silent": "the nodes that alone would send them, and of which no answer was collected; absent: there are none",
     "pending[].counted": "false: only places that something names were counted, for the log between was not collected",
     "pending[].bytes": "of the log, where nodes pull a physical one; null: nobody knows",
     "unknown": "stretches of which nothing proves whether the server has the changes; never counted as missing",

@@ -60,6 +60,8 @@ def no_way_now(context: DetectorContext, row: Row, failing: Sequence[str]) -> st
         return f"if {row['origin']} is the source, for nothing tells who follows whom"
     if not failing and (others := _of_other_version(context, row)):
         return f"no session delivers {it} while {listed(others, 'and', _NAMED)} and {row['server']} are of different versions"
+    if silent := row.get("silent"):
+        return f"only {listed(silent, 'and')}, of which no answer was collected, would send {it}"
     if not failing:
         who = "no collected server" if context.not_collected(row["suffix"]) else "nobody"
         return f"{who} would send {it} now"

@@ -345,6 +345,8 @@ class Repairs:
     settled   True of a finding that is no longer true of the servers as the model has them when all is done
     given_up  why a finding stays although its server waits for nothing when all is done: the steps took that out; empty: it does
               not
+    stays     True of a finding that asks to leave a server alone until what it waits for has come: that no step is needed is no
+              reason to leave it out
     weighed   a way with what else speaks against it, or is lost by it
     """
 
@@ -365,6 +367,7 @@ class Repairs:
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
     settled: Callable[[Finding, Model], bool] = lambda finding, model: False
     given_up: Callable[[Finding, Model], str] = lambda finding, model: ""
+    stays: Callable[[Finding, Model], bool] = lambda finding, model: False
     weighed: Callable[[View, Need, ProposedRepair], ProposedRepair] = lambda view, need, draft: draft
 
     def drafts(

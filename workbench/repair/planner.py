@@ -234,7 +234,7 @@ class _Planned:
         found = self.chosen, self.told, self.dropped_origins, self.steps, self.restored
         of = self.repairs
         more = unlike, of_their_own(self.context, before), self.done, of.cured, self.too_young
-        taken = Taken(*found, before, after, of.mends, *more, settled=of.settled, given_up=of.given_up)
+        taken = Taken(*found, before, after, of.mends, *more, settled=of.settled, given_up=of.given_up, stays=of.stays)
         left = not_mended(self.findings, self.context.topology, taken, unmarked(self.context, self.findings))
         return (*left, *to_be_made_again(self.context, self.steps))
 

@@ -64,6 +64,7 @@ class Taken:
     too_young (server, suffix) -> how many changes it waits for that were made after the logs were read
     settled   True of a finding that is no longer true of the servers when all is done (`Repairs.settled`)
     given_up  why a finding stays although its server waits for nothing then (`Repairs.given_up`)
+    stays     True of a finding that asks to leave its server alone for now (`Repairs.stays`)
     """
 
     chosen: Sequence[tuple[Need, str]]
@@ -81,6 +82,7 @@ class Taken:
     too_young: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
     settled: Callable[[Finding, Model], bool] = lambda finding, model: False
     given_up: Callable[[Finding, Model], str] = lambda finding, model: ""
+    stays: Callable[[Finding, Model], bool] = lambda finding, model: False
 
 
 def filled_by(steps: Iterable[Step]) -> set[str]:
@@ -370,8 +372,11 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
         return False
     if _keeping(one, taken) or _throws_away(one, taken) or _gone_with_data(one, shown, taken) or _given_up(one, taken):
         return False
-    if taken.steps and (model := taken.models.get(one.suffix)) is not None and taken.settled(one, model):
-        return True
+    if taken.steps and (model := taken.models.get(one.suffix)) is not None:
+        if taken.stays(one, model):
+            return False
+        if taken.settled(one, model):
+            return True
     links = [link for link in shown.links if (link.supplier, link.name) == (one.server, one.link)]
     links = [link for link in links if one.suffix in (None, link.suffix)]
     about: set[str | None] = {link.consumer for link in links if link.consumer} or {one.server}

@@ -35,6 +35,9 @@ PULLS_FROM, REGISTERED = frozenset({"attached", "replicating"}), "registered"
 _READ_WITHIN = timedelta(minutes=10)
 """Files of nodes may be read that long after the registry."""
 
+_WELL_AFTER = timedelta(seconds=30)
+"""A report is written within seconds: one that much younger than an answer tells of a later moment."""
+
 WAITING = frozenset({"pending", "inactive"})
 """States of nodes that have no source, in lower case."""
 
@@ -152,16 +155,30 @@ class TieredSnapshot:
         asked, then = self.probes[name]["at"], self.nodes[name]["reported_at"]
         return asked is not None and then is not None and bool(asked > then)
 
-    def superseded(self, name: str) -> bool:
-        """Whether a node reported itself further after it had answered: the answer is of before."""
+    def fell_back(self, name: str) -> bool:
+        """Whether a node reported itself well after it had answered, and was not as far by then: its log went back meanwhile.
+
+        Where no node was asked after the registry's clock was read, the times of the answers may be of a clock that is behind.
+        """
         reported, probed = self.reported(name), self.probed(name)
-        if reported is None or probed is None or probed >= reported or name in self.ahead:
+        if reported is None or probed is None or probed <= reported or name in self.ahead or self.now is None:
             return False
+        asked, then = self.probes[name]["at"], self.nodes[name]["reported_at"]
+        in_order = any(row["at"] and row["at"] >= self.now for row in self.probes.values())
+        return in_order and asked is not None and then is not None and bool(then - asked >= _WELL_AFTER)
+
+    def superseded(self, name: str) -> bool:
+        """Whether a node reported itself further after it had answered, or its log went back: the answer is of before."""
+        reported, probed = self.reported(name), self.probed(name)
+        if reported is None or probed is None or name in self.ahead:
+            return False
+        if probed >= reported:
+            return self.fell_back(name)
         asked, then = self.probes[name]["at"], self.nodes[name]["reported_at"]
         return asked is not None and then is not None and bool(asked <= then)
 
     def answered_at(self, name: str) -> Lsn | None:
-        """The newest place that a node told when it was asked; None: it reported itself further since."""
+        """The newest place that a node told when it was asked; None: it reported itself since, further or far back."""
         return None if self.superseded(name) else self.probed(name)
 
     def last(self, name: str) -> Lsn | None:

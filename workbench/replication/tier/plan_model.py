@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
-from workbench.replication.tier.diagnosis.tree_rows import trees
+from workbench.replication.tier.diagnosis.tree_rows import senders, trees
+from workbench.replication.tier.rules.conditions import ORPHAN
 from workbench.replication.tier.rules.repair_model import tier_model
 from workbench.rules.repair_model import Model
 from workbench.topology.topology import Row
@@ -49,6 +51,13 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         {name: holes for name in tiers.seen.files if (holes := tiers.seen.holes(name))},
         unsure,
     )
+    # A node that hangs on no source gets what those have that it pulls from, if they answer.
+    sent = {name: senders(tiers, name) for name, state in tiers.states.items() if state == ORPHAN}
+    model.links = [replace(x, runs=x.runs or x.supplier in sent.get(x.consumer, ())) for x in model.links]
+    # Of another history, it gets nothing before it connects anew.
+    apart = {name for name in tiers.states if tiers.logs.cut_back(name) or tiers.logs.unjoined(name)}
+    stuck = {name for name in apart if not senders(tiers, name) and name not in tiers.logs.parted}
+    model.links = [replace(x, runs=x.runs and x.consumer not in stuck) for x in model.links]
     model.doubted = tiers.logs.at_odds | tiers.earlier.servers
     if not tiers.source_is_known:
         model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either

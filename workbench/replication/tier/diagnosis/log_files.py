@@ -56,6 +56,18 @@ def listing_it(tiers: Tiers, name: str) -> list[str]:
     return [one for one in alone if tiers.seen.has_file(one, needed[0])]
 
 
+def untold_holders(tiers: Tiers, name: str) -> list[str]:
+    """Nodes of the tree of which nothing tells which log files they have, and that are not known to be behind: each may have the
+    one that a node needs, which no other one has.
+    """
+    needed, source = tiers.last(name), tiers.source_of(name)
+    if needed is None or source is None or tiers.lacks_file(name) != "now":
+        return []
+    untold = [one for one in tiers.members[source] if one != name and not tiers.seen.knows_files(one)]
+    untold = [one for one in untold if (tiers.last(one) or (needed[0] + 1, 0)) > needed]
+    return [one for one in untold if one not in tiers.guessed | tiers.not_elected and not tiers.retired(one)]
+
+
 def above_with_its_file(tiers: Tiers, name: str) -> tuple[str, int] | None:
     """A node that answers, stands at the head of the source, and from which a node pulls by its row, and the file that this one
     needs, which that one has. It may wait for a source itself: nothing shows that it serves nobody.

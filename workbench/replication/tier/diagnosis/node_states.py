@@ -53,7 +53,7 @@ def state_of(tiers: Tiers, name: str) -> str:
             conditions.problem_of(place),
             name in tiers.said_stop,
             tiers.last(name),
-            tiers.known_head(source),
+            tiers.head_above(name),
             parent is not None and held_above(tiers, name, parent),
             None if tiers.overdue(name) else tiers.told.delays.get(name),
             tiers.may_be_served(name) or not tiers.needs(name) or name in tiers.doubts,

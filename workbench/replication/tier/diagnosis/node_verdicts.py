@@ -20,6 +20,7 @@ from workbench.replication.tier.diagnosis.earlier_snapshots import (
     snapshot_before,
 )
 from workbench.replication.tier.diagnosis.generations import not_elected
+from workbench.replication.tier.diagnosis.heads import behind_beyond
 from workbench.replication.tier.diagnosis.node_logs import NodeLogs
 from workbench.replication.tier.diagnosis.node_states import state_of
 from workbench.replication.tier.diagnosis.standstill import Standstill, said_stops, standstills
@@ -138,6 +139,11 @@ class Tiers:
         said = {} if self.seen.pulls else self.seen.said_sources
         return {**said} | {name: database for name, (database, _) in self.told.sources.items()}
 
+    @property
+    def followed_as_told(self) -> set[str]:
+        """The nodes of which a setting or a log says which database they follow."""
+        return {*self._told_sources}
+
     @cached_property
     def members(self) -> dict[str, list[str]]:
         """Source database -> its own nodes and all that follow it, by name."""
@@ -186,7 +192,7 @@ class Tiers:
                 if name not in self.logs.spoilt | self.not_elected | self.guessed
                 for place in (
                     None if name in self.seen.cut_since or self.seen.outdated(name) else self.seen.reported(name),
-                    *(self.seen.probed(name, which) for which in ("last", "commit")),
+                    *(() if self.seen.fell_back(name) else (self.seen.probed(name, at) for at in ("last", "commit"))),
                 )
             )
             found[source] = {place for place in told if place is not None}
@@ -203,6 +209,14 @@ class Tiers:
     def known_head(self, source: str) -> Lsn | None:
         """The newest place that anything tells of the source, its log included."""
         return self._heads[source]
+
+    def head_above(self, name: str) -> Lsn | None:
+        """How far the source of a node is, as far as anything shows that the node is behind it."""
+        return self._beyond.get(name) or self.known_head(self.source_of(name) or "")
+
+    @cached_property
+    def _beyond(self) -> dict[str, Lsn]:
+        return {name: place for source in self.sources for name, place in behind_beyond(self, source)}
 
     def last(self, name: str) -> Lsn | None:
         """The newest place that anything tells of a node."""
@@ -374,8 +388,7 @@ class Tiers:
 
     def needs(self, name: str) -> bool:
         """Whether a node has not all that its source has."""
-        last, source = self.last(name), self.source_of(name)
-        head = self.known_head(source) if source else None
+        last, head = self.last(name), self.head_above(name)
         if self.retired(name):
             return False
         return last is not None and head is not None and last < head
@@ -424,6 +437,8 @@ class Tiers:
         # Where no node of the source is there, those that come back may have it still.
         if name in roots or not told or any(self.has(one, needed) for one in self.alive_roots(source) or told):
             return None
+        if name in self._beyond and any(self.seen.has_file(one, needed[0]) for one in told):
+            return None  # it went further since its nodes told of themselves
         return "source" if self.donors(name)[0] else "now"
 
     @cached_property

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from workbench.model import Finding, step
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
-from workbench.rules.assumptions import FURTHEST_IS_SOURCE
+from workbench.replication.tier.diagnosis.two_sources import placed_by_kin
+from workbench.rules.assumptions import FURTHEST_IS_SOURCE, SOURCE_OF_KIN
 
 PARTED = "LOG_DIVERGED"
 _ORPHAN = "TOPOLOGY_ORPHAN"
@@ -29,7 +30,10 @@ class OfItsOwn(Finding):
 
 def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Finding]:
     """The same findings; those that hold a log against one that is only taken for the source say so, and what to collect."""
+    kin = placed_by_kin(tiers) if tiers is not None and tiers.source_is_known else frozenset[str]()
     for finding in findings:
+        if finding.code in _ON_THE_SOURCE and finding.server in kin:
+            finding = replace(finding, assumes=(*finding.assumes, SOURCE_OF_KIN))
         own = isinstance(finding, OfItsOwn)
         if (
             tiers is None

@@ -18,6 +18,7 @@ from workbench.replication.tier.diagnosis.unjudged import (
     HOLE_BEFORE,
     NOT_ELECTED,
     PARTED_BEFORE,
+    SOURCE_UNSEEN,
     UNKNOWN_SAYS,
     UNREAD,
     why_unjudged,
@@ -80,7 +81,7 @@ def judged_by_tier(
 
 
 def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | None) -> None:
-    last, head = tiers.last(name), tiers.known_head(source)
+    last, head = tiers.last(name), tiers.head_above(name)
     about: Row = {"server": name, "suffix": None, "origin": source}
     show = _shown(tiers, source)
     for lack in tiers.logs.lacking(name):
@@ -105,6 +106,16 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
         row = {"from": show(from_), "to": show(upto), "count": None}
         found.unknown.append(about | row | {"why": why, "says": UNKNOWN_SAYS[why]})
         return
+    if (
+        last is not None
+        and head is None
+        and not tiers.roots(source)
+        and tiers.source_is_known
+        and not tiers.retired(name)
+    ):
+        row = {"from": show(last), "to": show(last), "count": None}
+        found.unknown.append(about | row | {"why": SOURCE_UNSEEN, "says": UNKNOWN_SAYS[SOURCE_UNSEEN]})
+        return
     if last is None or head is None or (last >= head and anew is None) or tiers.retired(name):
         return
     span = tiers.logs.span(name)
@@ -118,12 +129,17 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
     counted = anew[1:] if anew else tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)
     start = anew[0] if anew else last
-    suppliers = senders(tiers, name)
+    sending = senders(tiers, name)
+    # What only nodes that did not answer may send is not on its way: nothing shows that they are there.
+    served = not tiers.source_is_known or tiers.may_be_served(name, start)
+    suppliers = [one for one in sending if served or tiers.there(one)]
+    silent = sending if not suppliers else []
     whole = counted is not None and tiers.logs.whole_behind(name, start, head)
 
     def waits(first: Lsn, count: int, begin: Lsn, upto: Lsn, suppliers: list[str]) -> Row:
-        served = not tiers.source_is_known or tiers.may_be_served(name, start)
-        row = about | {"count": count, "first": show(first), "last": show(upto), "available": count if served else 0}
+        here = served or bool(suppliers)
+        row = about | {"count": count, "first": show(first), "last": show(upto), "available": count if here else 0}
+        row |= {"silent": silent} if silent else {}
         return row | {"counted": whole, "bytes": tiers.lag(begin, upto)[0], "suppliers": suppliers}
 
     end = _fed_up_to(tiers, name) if suppliers and anew is None else None
@@ -234,9 +250,12 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
 
 
 def _may_serve(tiers: Tiers, name: str) -> bool:
-    """False for a node that waits for a source itself or was taken out, and for one of which nothing was collected: whether it
-    serves those below it nothing shows.
+    """Whether a node that does not hang on the source serves those below it: one that answers does, whatever its row says.
+
+    False for one that was not asked and waits for a source itself or was taken out, and for one of which nothing was collected.
     """
+    if tiers.seen.answered(name):
+        return True
     row = tiers.seen.nodes.get(name)
     unsure = tiers.states.get(name) in conditions.WAITING | {conditions.RETIRED, conditions.UNTOLD}
     return not unsure and not (row and row["state"] in tiers.told.rules.unfit)
@@ -490,7 +509,20 @@ def _says(tiers: Tiers, name: str, state: str) -> str:
         return "nothing tells who follows whom"
     if state == conditions.CYCLE and place and name in place.parents:
         return "it pulls from itself: nothing reaches it over that row"
-    return conditions.SAYS[state]
+    return gone_says(tiers, name)
+
+
+def gone_says(tiers: Tiers, name: str) -> str:
+    """What is said of a node that is gone: where its row says that it waits or was taken out, not that its row says otherwise."""
+    state = tiers.states[name]
+    row = tiers.seen.nodes.get(name)
+    if state not in conditions.GONE or row is None or row["state"] not in tiers.told.rules.unfit:
+        return conditions.SAYS[state]
+    does = "it was shut down" if state == conditions.GHOST else "it does not answer and does not report itself"
+    return (
+        f"{does}; its row says {row['state']}, and a row of comdb2_physrep_connections that it pulls from {tiers.parent(name)}: "
+        "the two tables contradict each other, or were read at two times"
+    )
 
 
 def lacking_its_file(tiers: Tiers, name: str) -> list[str]:

@@ -20,6 +20,18 @@ class Doubt(NamedTuple):
     kin: str | None
 
 
+def placed_by_kin(tiers: Tiers) -> frozenset[str]:
+    """The nodes of which nothing but the name of their database tells which source they follow: others of it do."""
+    seen = tiers.seen
+    told = {pull.name for pull in (*seen.pulls, *seen.awaited)} | seen.nodes.keys() | tiers.followed_as_told
+    return frozenset(
+        name
+        for source, names in tiers.members.items()
+        for name in names
+        if name not in told and name.partition("@")[0] != source and name not in tiers.guessed
+    )
+
+
 def doubted_sources(tiers: Tiers) -> Iterator[tuple[str, Doubt]]:
     """The nodes whose settings name another source than the registry; and those that cannot be served below their source,
     where another node of their database hangs on another one: a row of the registry may be wrong, or old.

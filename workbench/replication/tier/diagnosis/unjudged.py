@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 
 NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
+SOURCE_UNSEEN = "source_not_collected"
 PARTED_BEFORE, NOT_ELECTED, TWO_SOURCES, GUESSED = "parted_before", "not_elected", "two_sources", "source_untold"
 UNKNOWN_SAYS = {
     UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
@@ -22,6 +23,7 @@ UNKNOWN_SAYS = {
     "histories, and nothing tells where they part",
     TWO_SOURCES: "it is in doubt which of two sources the node follows, and so what it lacks",
     GUESSED: "it answers, and no table and no setting that was collected says which source it follows, if any",
+    SOURCE_UNSEEN: "nothing of its source was collected: what that has nothing tells",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
     conditions.CUT_BACK: "the node cut its log back after its last report: nothing tells how far it is since",
 }

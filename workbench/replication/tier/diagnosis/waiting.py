@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from workbench.model import listed, step
 from workbench.replication.tier.diagnosis.log_files import needed_file
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
-from workbench.replication.tier.diagnosis.tree_rows import SILENT, lacking_its_file, unlisted
+from workbench.replication.tier.diagnosis.tree_rows import SILENT, gone_says, lacking_its_file, unlisted
 from workbench.replication.tier.rules.conditions import (
     CYCLE,
     FED,
@@ -67,7 +67,7 @@ def waiting_step(tiers: Tiers, name: str) -> Step:
     if state in WAITING:
         return _for_a_source(tiers, name, state)
     if state in _SAID_BY:
-        return _do(_SAID_BY[state], [name], SAYS[state])
+        return _do(_SAID_BY[state], [name], gone_says(tiers, name))
     if state in FED:
         return _above(tiers, name)
     return _collect(name)

@@ -214,8 +214,7 @@ class TierModel(Model):
 
     def is_out(self, name: str) -> bool:
         """Whether it was taken out of the tree: its row is Inactive, and it pulls from nobody."""
-        row = self.row(name)
-        return row is not None and row.state == "Inactive" and not self.parents(name)
+        return (row := self.row(name)) is not None and row.state == "Inactive" and not self.parents(name)
 
     def hold(self, source: str) -> LogHold:
         """Who keeps the nodes of the source from deleting log files."""
@@ -475,6 +474,7 @@ class TierModel(Model):
         self.spoilt = self.spoilt | {server} if source in self.spoilt else self.spoilt - {server}
         self.parted = self.parted | {server} if source in self.parted else self.parted - {server}
         self.holes = {**self.holes, server: self.holes.get(source, ())}
+        self.stood = {**self.stood, **({server: self.stood[source]} if source in self.stood else {})}
 
     def set_fanout(self, source: str, fanout: int) -> None:
         """The registry lets so many nodes pull from one below that source."""

@@ -11,7 +11,7 @@ settings  what makes loss, or a false tree, likely
 """
 
 from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
-from workbench.systems.comdb2.detectors.earlier import parted_before, sources_gone_back
+from workbench.systems.comdb2.detectors.earlier import gone_back_since_told, parted_before, sources_gone_back
 from workbench.systems.comdb2.detectors.file_gaps import cannot_go_on
 from workbench.systems.comdb2.detectors.histories import apart_at_the_source, parted_siblings
 from workbench.systems.comdb2.detectors.logs import (
@@ -50,6 +50,7 @@ DETECTORS: Detectors = {
         damaged_before,
         parted_before,
         sources_gone_back,
+        gone_back_since_told,
         apart_at_the_source,
         parted_siblings,
         parted_logs,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.replication.tier.diagnosis.earlier_snapshots import WentBack, went_back
-from workbench.systems.comdb2.detectors.shown import evidence_of, place_text, some, tiers_of
+from workbench.rules.assumptions import ASKED_IN_ORDER
+from workbench.systems.comdb2.detectors.shown import evidence_of, place_text, some, span_text, tiers_of
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -48,6 +49,47 @@ def sources_gone_back(context: DetectorContext) -> Iterator[Finding]:
     for source in tiers.sources:
         if back := went_back(tiers.case, tiers.seen, tiers.roots(source)):
             yield _gone_back(tiers, source, back)
+
+
+def gone_back_since_told(context: DetectorContext) -> Iterator[Finding]:
+    """Nodes whose answer and last report contradict each other: the younger of the two is of a place before the other one."""
+    tiers = tiers_of(context)
+    for source in tiers.sources:
+        for name in tiers.members[source]:
+            if tiers.seen.outdated(name) or tiers.seen.fell_back(name):
+                yield _gone_back_since(tiers, source, name)
+
+
+def _gone_back_since(tiers: Tiers, source: str, name: str) -> Finding:
+    asked, reported = tiers.seen.probes[name]["at"], tiers.seen.nodes[name]["reported_at"]
+    answer = f"answered {place_text(tiers.seen.probed(name))}", asked
+    report = f"reported {place_text(tiers.seen.reported(name))}", reported
+    (then, before), (now, after) = (answer, report) if asked < reported else (report, answer)
+    places = sorted(filter(None, (tiers.seen.probed(name), tiers.seen.reported(name))))
+    at_top, alone = name in tiers.roots(source), tiers.last(name) or places[0]
+    further = [one for one in tiers.members[source] if one != name and (tiers.last(one) or alone) > alone]
+    still = f"; {some(further)} still go{'es' if len(further) == 1 else ''} further" if at_top and further else ""
+    return Finding(
+        "LOG_DIVERGED",
+        "warning" if at_top else "info",
+        f"{name} {then} at {before:%H:%M:%S}, and {now} {span_text((after - before).total_seconds())} later: the end of its log "
+        f"was cut off meanwhile, or an older state was put back{still}",
+        server=name,
+        origin=source,
+        items=(place_text(places[-1]) or "",),
+        evidence=(evidence_of(tiers, name), *(evidence_of(tiers, one) for one in further[:1] if at_top)),
+        assumes=(ASKED_IN_ORDER,),
+        fix=(
+            step(
+                f"ask {name} once more where it stands, and look at what its log says of that time",
+                "of the two the younger one counts here, and their times are of two clocks",
+                f"let nothing connect anew to {source} before: who does cuts off what stands behind the newest commit that both "
+                "have"
+                if at_top
+                else None,
+            ),
+        ),
+    )
 
 
 def _gone_back(tiers: Tiers, source: str, back: WentBack) -> Finding:

@@ -12,14 +12,26 @@ from workbench.replication.tier.diagnosis.log_files import (
     misled,
     needed_file,
     source_has,
+    untold_holders,
+)
+from workbench.replication.tier.diagnosis.other_histories import fed_with_another, is_alike, of_another_history
+from workbench.replication.tier.diagnosis.sole_suppliers import (
+    Served,
+    cut_off_without,
+    left_of,
+    served_where_it_hangs,
 )
 from workbench.replication.tier.diagnosis.tree_rows import lacking_its_file, senders
 from workbench.replication.tier.rules.conditions import CONNECTED, GONE, HUNG, NO_SOURCE, PENDING, STOPPED
+from workbench.rules.assumptions import ASKED_IN_ORDER, SAME_HISTORY
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, span_text, tiers_of
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
     from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+
+LEFT_BELOW = "left_below"
+"""Key of the evidence of a node that is left where it hangs."""
 
 SOON = 1
 """A node whose next file is among so many oldest ones of the source loses it with the next deletions."""
@@ -50,11 +62,23 @@ def _start_first(tiers: Tiers, silent: list[str], name: str, file: int) -> Itera
 
 
 def _ask_first(listing: list[str], name: str) -> Iterator[dict[str, str | None]]:
-    """Nodes of which a list of log files alone was collected: whether they answer and are of one log nothing tells."""
+    """Nodes of which a list of log files alone was collected, or not even that: whether they answer and have the file nothing
+    tells.
+    """
     if listing:
         yield step(
-            f"first ask {listing[0]} where it stands, start it if it does not answer, and diagnose anew",
+            f"first ask {listing[0]} where it stands and which log files it has, start it if it does not answer, and diagnose "
+            "anew",
             f"{name} may be brought up to date from there, and need not be copied",
+        )
+
+
+def _ask_again(tiers: Tiers, name: str) -> Iterator[dict[str, str | None]]:
+    """That the last report of a node is of a place before the one that it had answered."""
+    if tiers.seen.fell_back(name):
+        yield step(
+            f"first ask {name} once more where it stands, and diagnose anew",
+            f"it had answered {place_text(tiers.seen.probed(name))}, and reported {place_text(tiers.last(name))} after that",
         )
 
 
@@ -78,6 +102,7 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
             coming_back, listing = tiers.coming_back(name), listing_it(tiers, name)
+            untold = untold_holders(tiers, name)
             had = (
                 f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
                 if silent
@@ -92,14 +117,25 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                     f"; the list of the log files of {some(listing)} shows it, and no place of that node is known"
                     if listing
                     else ""
+                )
+                + (
+                    f"; nothing tells which log files {some(untold)} ha{'s' if len(untold) == 1 else 've'}"
+                    if untold
+                    else ""
                 ),
                 evidence=evidence,
-                fix=(*_ask_first(listing, name), *_start_first(tiers, coming_back, name, file), rebuild(tiers, name)),
+                assumes=(ASKED_IN_ORDER,) if tiers.seen.fell_back(name) else (),
+                fix=(
+                    *_ask_again(tiers, name),
+                    *_ask_first([*listing, *untold], name),
+                    *_start_first(tiers, coming_back, name, file),
+                    rebuild(tiers, name),
+                ),
                 server=name,
                 origin=source,
                 items=items,
             )
-            if coming_back or listing:
+            if coming_back or listing or untold or tiers.seen.fell_back(name):
                 continue  # who has the file may come back: that is first
             yield Finding(
                 "REINIT_REQUIRED",
@@ -111,8 +147,8 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                 origin=source,
                 items=items,
             )
-        elif gap == "source" and (sending := senders(tiers, name)):
-            yield _served_where_it_hangs(tiers, name, source, sending, file)
+        elif served := served_where_it_hangs(tiers, name):
+            yield _left_where_it_hangs(tiers, name, source, served)
         elif gap == "source":
             yield Finding(
                 "LOG_GAP",
@@ -120,12 +156,9 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                 f"{name} needs log file {file}, which its source "
                 f"{'has deleted' if file == last[0] else 'does not have'} (it {source_has(tiers, source, last[0])}); "
                 f"{some(donors)} still ha{'s' if len(donors) == 1 else 've'} it"
-                + (
-                    ""
-                    if fit
-                    else ", and the registry would offer none of them: by their rows they wait or were taken out"
-                ),
+                + ("" if fit else f", and the registry would offer none of them: {_why_unfit(tiers, donors)}"),
                 evidence=evidence,
+                assumes=_of_one_log(tiers, name, source, fit),
                 fix=(
                     *_look_again(tiers, name),
                     *_from_fit_donor(tiers, name, source, fit),
@@ -200,9 +233,9 @@ def _look_again(tiers: Tiers, name: str) -> Iterator[dict[str, str | None]]:
         )
 
 
-def _served_where_it_hangs(tiers: Tiers, name: str, source: str, sending: list[str], file: int) -> Finding:
+def _left_where_it_hangs(tiers: Tiers, name: str, source: str, served: Served) -> Finding:
     """A node that gets its file from the node that it pulls from: nothing is lacking, as long as it goes on to pull there."""
-    offered = tiers.offered(name)
+    offered, (file, sending) = tiers.offered(name), served
     says = (
         f"{name} needs log file {file}, and the source {source_has(tiers, source, file)}; {some(sending)}, from which it pulls, "
         f"ha{'s' if len(sending) == 1 else 've'} it and can send it"
@@ -215,7 +248,7 @@ def _served_where_it_hangs(tiers: Tiers, name: str, source: str, sending: list[s
         server=name,
         origin=source,
         items=(place_text(tiers.last(name)) or "",),
-        evidence=(evidence_of(tiers, name) | {"needs_file": file, "served_by": ", ".join(sending)},),
+        evidence=(evidence_of(tiers, name) | {"needs_file": file, LEFT_BELOW: ", ".join(sending)},),
         fix=(
             step(
                 f"leave {name} where it hangs until it is past file {file}: do not restart it, and do not let it register anew",
@@ -246,11 +279,37 @@ def _may_be_offered(tiers: Tiers, name: str) -> bool:
     return row is not None and row["state"] not in tiers.told.rules.unfit
 
 
+def _of_one_log(tiers: Tiers, name: str, source: str, fit: list[str]) -> tuple[str, ...]:
+    """What is taken for granted of a donor whose log was not held against that of the source, where others have another one."""
+    compared = all(is_alike(tiers, source, one) for one in fit)
+    return () if compared or not of_another_history(tiers, source) - {name} else (SAME_HISTORY,)
+
+
+def _why_unfit(tiers: Tiers, donors: list[str]) -> str:
+    """Why the registry offers none of some nodes."""
+    rowless = [one for one in donors if one not in tiers.seen.nodes]
+    out = (
+        "by their rows they wait or were taken out"
+        if not rowless
+        else "by their rows the others wait or were taken out"
+    )
+    no_row = [f"it has no row of {some(rowless)}"] if rowless else []
+    return ", and ".join([*no_row, *([out] if len(rowless) < len(donors) else [])])
+
+
 def _from_fit_donor(tiers: Tiers, name: str, source: str, fit: list[str]) -> Iterator[dict[str, str | None]]:
     """The first donor whose log is not known to be another one than that of the source; where there is none, what comes first."""
-    sound = [one for one in fit if one not in tiers.logs.spoilt]
+    sound = [one for one in fit if one not in tiers.logs.spoilt and not fed_with_another(tiers, one)]
+    apart = fed_with_another(tiers, fit[0]) if fit else []
     if sound:
         yield _from_donor(tiers, name, source, sound[0])
+    elif fit and fit[0] not in tiers.logs.spoilt:
+        yield step(
+            f"do what LOG_DIVERGED says of {apart[0]}, and let {name} pull from none of {some(fit)} before",
+            f"{fit[0]} gets its log from {apart[0]}, which has another one than that of {source}"
+            if apart[0] != fit[0]
+            else f"the log of {fit[0]} is another one than that of {source}",
+        )
     elif fit:
         yield step(
             f"let {name} pull from none of {some(fit)} before that is mended which is said of the log of {fit[0]}",
@@ -295,11 +354,19 @@ def _why_not_kept(tiers: Tiers, source: str, name: str) -> str:
 
 def rebuild(tiers: Tiers, name: str) -> dict[str, str | None]:
     """Which node to copy, and how."""
-    siblings = tiers.copied_from(name)
+    left, siblings = left_of(tiers), tiers.copied_from(name)
+    siblings.sort(key=lambda one: bool(cut_off_without(left, {one})))
+    fed = cut_off_without(left, siblings[:1])
     return step(
         f"rebuild {name} from a copy of {siblings[0] if siblings else 'a node that is up to date'}, which is "
         "shut down cleanly for the "
         "time of copying",
         "a log cannot be brought up to date without the files in between",
-        "clear the registry of the old row of the node first, and copy nothing of a node that runs",
+        "clear the registry of the old row of the node first, and copy nothing of a node that runs"
+        + (
+            f"; not before {some(fed)} {'is' if len(fed) == 1 else 'are'} past log file {left[fed[0]].file}: "
+            f"{'it pulls' if len(fed) == 1 else 'they pull'} from {siblings[0]}, and nobody else sends that file"
+            if fed
+            else ""
+        ),
     )

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from workbench.model import CUT_LINE, ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.replication.tier.diagnosis.beyond_source import IN_ONE_GO, gets_nothing, stands_beyond
 from workbench.replication.tier.diagnosis.generations import newer_root, older_source
 from workbench.replication.tier.diagnosis.sources import OfItsOwn
+from workbench.replication.tier.rules.conditions import STOPPED
 from workbench.replication.tier.rules.physical_log import Compared, Gap
 from workbench.rules.assumptions import ASKED_IN_ORDER
 from workbench.systems.comdb2.detectors.file_gaps import rebuild
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = timedelta(seconds=1)
 """Within that long no source writes, and no node fetches, a whole log file more than was there: they are of megabytes."""
-
-_IN_ONE_GO = timedelta(minutes=10)
-"""Nodes that are asked one after the other are asked within that long."""
 
 _CONNECT_ANEW = "let {} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it"
 
@@ -380,8 +379,9 @@ def ahead_of_source(context: DetectorContext) -> Iterator[Finding]:
         back = [one for one in heads if tiers.seen.outdated(one) and (tiers.seen.reported(one) or head) > head]
         files, first = last[0] - head[0] - 1, tiers.seen.first_file(name)
         leaps = files > 0 and probe["at"] - max(later) <= _AT_ONCE
-        beyond = first is not None and first > head[0] and probe["at"] - max(later) <= _IN_ONE_GO
-        if not (before or leaps or beyond or (back and len(back) == len(heads))):
+        beyond = first is not None and first > head[0] and probe["at"] - max(later) <= IN_ONE_GO
+        still = gets_nothing(tiers, name) and stands_beyond(tiers, name) is not None
+        if not (before or leaps or beyond or still or (back and len(back) == len(heads))):
             continue
         if not before and newer_root(tiers.seen, tiers.roots(source), name):
             continue  # by their generations these are two histories, of which the source's is the elected one
@@ -390,12 +390,14 @@ def ahead_of_source(context: DetectorContext) -> Iterator[Finding]:
         says += f", more than {counted(files, 'whole log file')} before that" if files > 0 else ""
         says += f"; its own oldest log file is {first}: the two logs have nothing in common" if beyond else ""
         says += f"; {back[0]} had reported {place_text(tiers.seen.reported(back[0]))} before" if back else ""
+        says += f"; {_why_still(tiers, name)}" if still and not before else ""
         yield Finding(
             "LOG_DIVERGED",
             "warning",
             f"{says}: the source has cut its log off"
             + ("" if before else ", or was put back to an older state")
-            + (f", or {name} follows another source" if beyond else ""),
+            + (f", or {name} follows another source" if beyond else "")
+            + (f", or {name} pulls all the same, and was asked after its source" if still and not before else ""),
             server=name,
             origin=source,
             items=(lsn_text(last),),
@@ -414,6 +416,13 @@ def ahead_of_source(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _why_still(tiers: Tiers, name: str) -> str:
+    """Why a node had got no more between the moment in which its source was asked and its own."""
+    if tiers.states[name] == STOPPED:
+        return f"the replication of {name} was stopped before that"
+    return f"no row says that {name} pulls from anybody"
 
 
 def older_generation(context: DetectorContext) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from workbench.model import Finding, first_few, step
 from workbench.replication.tier.diagnosis.earlier_snapshots import taken_later
 from workbench.replication.tier.diagnosis.holders import WaitedFor, waited_for
 from workbench.replication.tier.diagnosis.log_files import misled, needed_file
+from workbench.replication.tier.diagnosis.tree_rows import gone_says
 from workbench.replication.tier.rules.conditions import (
     GAPPED,
     GONE,
@@ -24,6 +25,7 @@ from workbench.systems.comdb2.detectors.shown import (
     each,
     evidence_of,
     fanout_text,
+    not_stopped_before,
     place_text,
     some,
     span_text,
@@ -65,14 +67,13 @@ def gone(context: DetectorContext) -> Iterator[Finding]:
             if state not in (*GONE, HUNG, UNREACHABLE):
                 continue
             row = tiers.seen.nodes.get(name)
-            database, _, host = name.partition("@")
             spelling = ""
             if row and (row["state"] or "").lower() == "inactive" and row["state"] != "Inactive":
                 spelling = (
                     f"; its state is spelled {row['state']}, which is not Inactive for the registry: it may be offered"
                 )
             last = tiers.seen.reported(name)
-            says = SAYS[state]
+            says = gone_says(tiers, name)
             age = tiers.seen.age(name)
             if state == UNREACHABLE and (age is None or age > (tiers.told.rules.keepalive_s or 0)):
                 says = "it did not answer when it was asked"  # a report that is older than the next one should be shows nothing
@@ -85,23 +86,28 @@ def gone(context: DetectorContext) -> Iterator[Finding]:
                 items=(place_text(last) or "",) if last else (),
                 evidence=(evidence_of(tiers, name),),
                 assumes=by_default(tiers, name) if _counts_as_child(tiers, name) else (),
-                fix=tuple(
-                    _gone_steps(name, host, database, name in tiers.roots(source), context.once(waited_for).get(name))
-                ),
+                fix=tuple(_gone_steps(tiers, name, context.once(waited_for).get(name))),
             )
 
 
-def _gone_steps(
-    name: str, host: str, database: str, of_source: bool, waiting: WaitedFor | None
-) -> Iterator[dict[str, str | None]]:
+def _gone_steps(tiers: Tiers, name: str, waiting: WaitedFor | None) -> Iterator[dict[str, str | None]]:
+    database, _, host = name.partition("@")
+    row, place = tiers.seen.nodes.get(name), tiers.place(name)
+    unfit = row is None or row["state"] in tiers.told.rules.unfit
+    if row and unfit and place and place.parents:
+        yield step(_READ_AGAIN, "who is Pending or Inactive has no connection: a reset deletes it")
     yield step(
         f"look at the process on {host}: is it there, does it answer, what does its log say last?",
-        "the registry keeps the row of a node that is gone for ever, and the tables cannot tell a frozen one from a dead one",
+        "the registry keeps the row of a node that is gone for ever, and the tables cannot tell a frozen one from a dead one"
+        if row
+        else "nothing that was collected tells a frozen node from a dead one",
     )
-    if not of_source:
+    freed = [] if unfit else ["its row is no candidate then"]
+    freed += ["its place under its source is free" + (" then" if unfit else "")] if place and place.parents else []
+    if name not in tiers.roots(tiers.source_of(name) or "") and freed:
         yield step(
             f"if it is gone for good: {RESET.format(database, host)} in the registry's database",
-            "its row is no candidate then, and its place under its source is free",
+            ", and ".join(freed),
             "a node that only was frozen registers anew when it goes on; what it needs may be gone by then"
             if waiting is None
             else f"{some(waiting.nodes)} {waiting.need} log file {waiting.file}, which no node that answers has and goes on "
@@ -143,7 +149,11 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
         awaited.setdefault(pull.name, set()).add(pull.source)
     for source, name in each(tiers):
         state = tiers.states[name]
-        if state not in (STOPPED, PENDING, NO_SOURCE, GAPPED) or (state == PENDING and not tiers.needs(name)):
+        if state not in (STOPPED, PENDING, NO_SOURCE, GAPPED):
+            continue
+        if state == PENDING and not tiers.needs(name):
+            if tiers.contradicts(name):
+                yield _contradicted(tiers, source, name)
             continue
         host = name.partition("@")[2]
         vain = misled(tiers, name) if tiers.gap(name) else ""
@@ -156,7 +166,7 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
                 vain or f"the registry offers it no node that has log file {needed_file(tiers, name)}"
                 if gap
                 else "it registers when it starts, and pulls from there",
-                "; ".join(filter(None, (_taken_out(tiers, name), _HANGS))),
+                "; ".join(filter(None, (_taken_out(tiers, name), not_stopped_before(tiers, [name]), _HANGS))),
             )
         ]
         why = _silent(tiers, name)
@@ -222,6 +232,22 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
             assumes=by_default(tiers, name) if state != STOPPED and tiers.offer(name) else (),
             fix=tuple(fix),
         )
+
+
+def _contradicted(tiers: Tiers, source: str, name: str) -> Finding:
+    """A node that lacks nothing, and of which two tables of the registry say two things."""
+    return Finding(
+        "REPLICANT_INACTIVE",
+        "info",
+        f"{name} is level with its source, but {_TWO_TABLES.format(tiers.seen.nodes[name]['state'], tiers.parent(name))}",
+        server=name,
+        origin=source,
+        items=(place_text(tiers.last(name)) or "",),
+        evidence=(evidence_of(tiers, name),),
+        fix=(
+            step(_READ_AGAIN, "who is Pending or Inactive is offered to nobody, and neither is what hangs on it alone"),
+        ),
+    )
 
 
 def standing_still(context: DetectorContext) -> Iterator[Finding]:

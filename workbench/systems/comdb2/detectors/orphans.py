@@ -107,6 +107,10 @@ def _unlisted(tiers: Tiers, source: str, names: list[str], rowless: str, hangs: 
     """
     register = f"let {names[0]} register anew ({FORCE})"
     first = f"first do what TOPOLOGY_ORPHAN says of {rowless}, then " if rowless else ""
+    if not first and not tiers.seen.answered(names[0]):
+        first = f"ask {names[0]} where it stands, and if it is there "
+    if not tiers.roots(source):
+        first = f"collect what the nodes of {source} answer and their rows of the registry, and diagnose anew; then "
     cautions = [
         "until a node of the source has its row, a node that registers is offered nothing, and its connection is deleted"
         if rowless
@@ -119,12 +123,21 @@ def _unlisted(tiers: Tiers, source: str, names: list[str], rowless: str, hangs: 
         f"{some(names)} {_has(names)} no row in the registry: {_NOT_OFFERED}"
         if hangs
         else f"{some(names)} {_has(names)} no row in the registry, and no row says from whom "
-        f"{'it pulls' if len(names) == 1 else 'they pull'}: {'it hangs' if len(names) == 1 else 'they hang'} on no source",
+        f"{'it pulls' if len(names) == 1 else 'they pull'}: {'it hangs' if len(names) == 1 else 'they hang'} on no source"
+        + (
+            ""
+            if tiers.roots(source)
+            else f"; of {source}, which {some(names)} follow{_s(names)}, nothing was collected"
+        ),
         server=names[0],
         origin=source,
         evidence=first_few(evidence_of(tiers, name) for name in names),
         fix=(step(f"{first}{register}", _FROM_ROW_TO_ROW, "; ".join(filter(None, cautions)) or None),),
     )
+
+
+def _s(names: list[str]) -> str:
+    return "s" if len(names) == 1 else ""
 
 
 def _has(names: list[str]) -> str:
@@ -148,6 +161,18 @@ def _nobody_listed(tiers: Tiers) -> Finding:
     )
 
 
+def _rows_before(tiers: Tiers, name: str) -> str:
+    """What the tables of the snapshot before said of a node; empty: there is none, or they had no row of it."""
+    then = tiers.before
+    if then is None:
+        return ""
+    above = sorted(pull.source for pull in then.pulls if pull.name == name)
+    if above:
+        return f"in snapshot {then.label} a row said that it pulls from {some(above)}"
+    has_row = name in then.nodes and name not in tiers.seen.nodes
+    return f"in snapshot {then.label} the registry had a row of it" if has_row else ""
+
+
 def of_untold_source(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that have a row or answer, and of which nothing that was collected says which source they follow."""
     tiers = tiers_of(context)
@@ -158,10 +183,14 @@ def of_untold_source(context: DetectorContext) -> Iterator[Finding]:
             f"which source it follows, {listed(tiers.sources, 'or')}" if row else "which source it follows, if any"
         )
         without = "no row says from whom it pulls" if row else "no table that was collected has a row of it"
+        nothing = "nothing"
+        if before := _rows_before(tiers, name):
+            nothing = "nothing of this snapshot"
+            without = f"{before}, and no table of this snapshot has {'such a row' if row else 'a row of it'}"
         yield Finding(
             "TOPOLOGY_ORPHAN",
             "warning",
-            f"{name} {has}, and nothing tells {follows}: {without}, and no setting that was collected names it; what {name} "
+            f"{name} {has}, and {nothing} tells {follows}: {without}, and no setting that was collected names it; what {name} "
             "lacks is not judged",
             server=name,
             origin=tiers.source_of(name),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.systems.comdb2.detectors.shown import each, is_files_behind, some, tiers_of
+from workbench.systems.comdb2.detectors.shown import each, is_files_behind, not_stopped_before, some, tiers_of
 from workbench.systems.comdb2.rules import V2023
 from workbench.systems.comdb2.sql import set_state
 from workbench.systems.comdb2.tiering import named_in_file
@@ -366,6 +366,7 @@ def _lacking_lines(tiers: Tiers) -> Iterator[Finding]:
                     step(
                         f"add {line} to the configuration file and restart the node",
                         "the document of the program calls it required",
+                        not_stopped_before(tiers, lacking),
                     ),
                 ),
             )

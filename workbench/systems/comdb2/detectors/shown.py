@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.replication.tier.diagnosis.beyond_source import stands_beyond
+from workbench.replication.tier.diagnosis.sole_suppliers import (
+    cut_off_without,
+    left_of,
+    served_where_it_hangs,
+)
 from workbench.rules.assumptions import DEFAULT_SETTING
 from workbench.systems.comdb2.lsn import lsn_text
 
@@ -79,7 +85,25 @@ def fanout_text(tiers: Tiers, name: str) -> str:
 
 def not_before(tiers: Tiers, name: str) -> str | None:
     """What comes before a node registers anew: where its file is gone, the registry offers it nothing that brings it on."""
-    return f"not before the gap in the log of {name} is mended (LOG_GAP)" if tiers.gap(name) else None
+    if served := served_where_it_hangs(tiers, name):
+        return f"not before {name} is past log file {served.file}, which {some(served.suppliers)} sends it (LOG_GAP)"
+    if tiers.gap(name):
+        return f"not before the gap in the log of {name} is mended (LOG_GAP)"
+    if head := stands_beyond(tiers, name):
+        return f"not before the ends of both logs were compared (LOG_DIVERGED): it cuts off what it has behind {place_text(head)}"
+    return None
+
+
+def not_stopped_before(tiers: Tiers, names: list[str]) -> str | None:
+    """What comes before nodes are shut down or started again: others may get the file they need from these alone."""
+    left = left_of(tiers)
+    for name in names:
+        if lost := cut_off_without(left, {name}):
+            served = left[lost[0]]
+            whose = f"which {some(served.suppliers) if name == lost[0] else name} sends it"
+            past = f"{some(lost)} {'is' if len(lost) == 1 else 'are'} past log file {served.file}"
+            return f"restart {name} not before {past}, {whose} (LOG_GAP)"
+    return None
 
 
 def by_default(tiers: Tiers, name: str) -> tuple[str, ...]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
+from workbench.replication.tier.diagnosis.sole_suppliers import (
+    left_where_they_hang,
+    offered_behind,
+    registers_in_vain,
+)
 from workbench.replication.tier.rules.conditions import FROZEN, GHOST, GONE, HUNG, RETIRED, STOPPED
 from workbench.replication.tier.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import FORCE, RESET
@@ -126,6 +131,7 @@ def full_nodes(context: DetectorContext) -> Iterator[Finding]:
             spare = [one for one in tiers.roots(source) if one != name and not (tiers.place(one) or place).children]
             told = f"; of these {some(dead)} {_SILENT[len(dead) == 1]}" if dead else ""
             unused = f"; {some(spare)} of the source serve{'s' if len(spare) == 1 else ''} nobody" if spare else ""
+            unused += _without_their_file(tiers, spare, place.children)
             default = "" if tiers.told.tells_fanout(source) else "the default, as it was not collected; "
             soft = (
                 "the registry looks a second time without regard to it"
@@ -141,17 +147,48 @@ def full_nodes(context: DetectorContext) -> Iterator[Finding]:
                 evidence=first_few(evidence_of(tiers, child) for child in place.children),
                 assumes=by_default(tiers, name),
                 fix=(
-                    step(
-                        f"let {next((one for one in place.children if one not in dead), place.children[0])} register "
-                        f"anew ({FORCE}) "
-                        "once another node has room"
-                        if len(place.children) - len(dead) > fanout
-                        else f"if gone for good, reset {some(dead)}: the others fit the fanout",
-                        "each node that pulls costs its source a query that never ends",
-                        "what it is offered is left to the registry: the what-if panel of 33_physical_tiers shows it",
-                    ),
+                    _moved_away(context, tiers, [child for child in place.children if child not in dead] or dead)
+                    if len(place.children) - len(dead) > fanout
+                    else step(f"if gone for good, reset {some(dead)}: the others fit the fanout", _COSTS, _LEFT_TO_IT),
                 ),
             )
+
+
+_COSTS = "each node that pulls costs its source a query that never ends"
+_LEFT_TO_IT = "what it is offered is left to the registry: the what-if panel of 33_physical_tiers shows it"
+
+
+def _moved_away(context: DetectorContext, tiers: Tiers, children: list[str]) -> dict[str, str | None]:
+    """Which of the nodes that pull from one lets it serve fewer: none that would be offered no other node with its file."""
+    left = context.once(left_where_they_hang)
+    free = [child for child in children if child not in left]
+    if not free:
+        file = max(left[child].file for child in children)
+        return step(
+            f"leave {some(children)} where {'it hangs' if len(children) == 1 else 'they hang'} until past log file {file}, as "
+            "LOG_GAP says; then let one of them register anew",
+            _COSTS,
+            "before that the registry offers them no node that is sure to have their file",
+        )
+    able = [child for child in free if not registers_in_vain(tiers, child)]
+    able.sort(key=lambda child: bool(offered_behind(tiers, child)))
+    return step(f"let {(able or free)[0]} register anew ({FORCE}) once another node has room", _COSTS, _LEFT_TO_IT)
+
+
+def _without_their_file(tiers: Tiers, spare: list[str], children: Sequence[str]) -> str:
+    """Which of the nodes that pull from one need a log file that those of the source that serve nobody do not have."""
+    needing = [
+        child
+        for child in children
+        if tiers.needs(child) and spare and not any(tiers.has(one, tiers.last(child) or (0, 0)) for one in spare)
+    ]
+    needing = [child for child in needing if all(tiers.seen.knows_files(one) for one in spare)]
+    return (
+        f", and lack{'s' if len(spare) == 1 else ''} the log file that {some(needing)} need"
+        + ("s" if len(needing) == 1 else "")
+        if needing
+        else ""
+    )
 
 
 def too_deep(context: DetectorContext) -> Iterator[Finding]:

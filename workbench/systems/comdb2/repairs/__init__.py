@@ -29,6 +29,7 @@ from workbench.systems.comdb2.repairs.needs import (
     given_up,
     late,
     settled,
+    stays,
     weighed,
 )
 from workbench.systems.comdb2.repairs.nodes import (
@@ -103,5 +104,6 @@ REPAIRS = Repairs(
     weighed=weighed,
     settled=settled,
     given_up=given_up,
+    stays=stays,
 )
 """In the order in which they are considered."""

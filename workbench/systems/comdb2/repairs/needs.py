@@ -10,15 +10,24 @@ from workbench.model import counted
 from workbench.repair.plan_types import Need, ProposedRepair, View
 from workbench.replication.tier.diagnosis.generations import older_source
 from workbench.replication.tier.diagnosis.holders import waited_for
-from workbench.replication.tier.diagnosis.log_files import above_with_its_file, listing_it
+from workbench.replication.tier.diagnosis.log_files import above_with_its_file, listing_it, needed_file, untold_holders
+from workbench.replication.tier.diagnosis.other_histories import (
+    all_above,
+    fed_with_another,
+    is_alike,
+    of_another_history,
+)
 from workbench.replication.tier.diagnosis.sources import what_would_tell
 from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
+from workbench.replication.tier.diagnosis.two_sources import placed_by_kin
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
-from workbench.rules.assumptions import SAME_HISTORY
+from workbench.rules.assumptions import SAME_HISTORY, SOURCE_OF_KIN
 from workbench.rules.repair_model import achieved
 from workbench.systems.comdb2 import sql
+from workbench.systems.comdb2.detectors.file_gaps import LEFT_BELOW
 from workbench.systems.comdb2.detectors.nodes import names_no_host
 from workbench.systems.comdb2.detectors.shown import by_default, some
+from workbench.systems.comdb2.repairs.consequences import CONNECTS, MOVES, weighed_by_consequences
 
 if TYPE_CHECKING:
     from workbench.model import Finding
@@ -113,6 +122,13 @@ def given_up(finding: Finding, model: Model) -> str:
     return f"the plan takes {name} out of the tree and brings it nothing"
 
 
+def stays(finding: Finding, model: Model) -> bool:
+    """Whether a node is to be left where it hangs until it has what only its supplier sends it: no step moves it."""
+    assert isinstance(model, TierModel)
+    above = {name for row in finding.evidence for name in str(row.get(LEFT_BELOW) or "").split(", ")}
+    return finding.code == GAP and not above.isdisjoint(model.parents(finding.server or ""))
+
+
 def _frees_what_others_need(view: View, name: str) -> bool:
     result, _ = achieved(view.model, ({"do": "reset", "server": name},))
     return bool(result.unsaid)
@@ -136,14 +152,18 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
         return replace(draft, refused=why)
     if need.server and (taken := by_default(tiers, need.server)):
         # What the registry offers to a node that asks depends on the fanout.
-        resting = [need.code == FULL or step.repair in _CONNECTS for step in draft.steps]
+        resting = [need.code == FULL or step.repair in CONNECTS for step in draft.steps]
         steps = zip(draft.steps, resting, strict=True)
         draft = replace(
             draft, steps=tuple(replace(step, assumes=(*step.assumes, *taken)) if on else step for step, on in steps)
         )
+    if need.server and need.server in placed_by_kin(tiers):
+        draft = replace(
+            draft, steps=tuple(replace(step, assumes=(*step.assumes, SOURCE_OF_KIN)) for step in draft.steps)
+        )
     if why := _sent_to_another_history(tiers, need, draft):
         return replace(draft, refused=why)
-    draft = _of_one_history(tiers, need, draft)
+    draft = _of_one_history(view, tiers, need, draft)
     if draft.refused:
         return draft
     if draft.way == RESET_NODE and (waiting := view.context.once(waited_for).get(need.server or "")):
@@ -153,7 +173,14 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
             f"answers has and goes on from: first start it, collect again, and plan anew; if it is gone for good, plan with "
             f"--for {need.server} --way {RESET_NODE}",
         )
-    moves = {step.repair for step in draft.steps} & _MOVES
+    row = tiers.seen.nodes.get(need.server or "")
+    if draft.way == RESET_NODE and row and row["state"] == "Inactive":
+        draft = replace(
+            draft,
+            unasked=f"one table of the registry says that {need.server} was taken out, the other one that it pulls: first "
+            "collect both once more, in one go",
+        )
+    moves = {step.repair for step in draft.steps} & MOVES
     if moves and (standing := tiers.standstills.get(need.server or "")):
         draft = replace(draft, unasked=f"{need.server}: {standing.says}; first look at its log why")
     if moves and need.server and tiers.contradicts(need.server):
@@ -174,6 +201,12 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
             unasked=f"the list of the log files of {some(listing)} shows the file that {need.server} needs, and no place of that "
             "node is known: first ask it where it stands, and collect again",
         )
+    if need.server and "rebuild" in moves and (untold := untold_holders(tiers, need.server)):
+        draft = replace(
+            draft,
+            unasked=f"nothing tells which log files {some(untold)} ha{'s' if len(untold) == 1 else 've'}, and {need.server} "
+            f"needs file {needed_file(tiers, need.server)}, which no other node has: first ask {untold[0]}, and collect again",
+        )
     if need.server and "rebuild" in moves and (having := above_with_its_file(tiers, need.server)):
         draft = replace(
             draft,
@@ -182,7 +215,7 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
         )
     if moves and need.server and (unknown := names_no_host(tiers, need.server)):
         says = f"{need.server} is told to follow {unknown}, and no row is of a host of that name"
-        if moves & _CONNECTS:
+        if moves & CONNECTS:
             return replace(draft, refused=f"{says}: unless that is its cluster or tier, the registry offers it nothing")
         draft = replace(
             draft, unasked=f"{says}: first see whether that is its cluster or tier, for then a restart is enough"
@@ -193,7 +226,8 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
             unasked=f"the dumps of the log of {need.server} contradict each other: first read it once more, in one go, for "
             "it may only have been cut off and written anew in between",
         )
-    if need.server is None or not (own := tiers.logs.own_records(need.server)):
+    draft = weighed_by_consequences(view, need, tiers, draft)
+    if draft.refused or need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
     count, first = own
     of = view.context.topology.system.show(view.context.topology.system.order_key("", *first))
@@ -216,14 +250,9 @@ def _read_twice(tiers: Tiers, name: str) -> bool:
     return not log.gaps.count and not tiers.logs.lost_ends(name)
 
 
-_CONNECTS = frozenset({"force_registration", "restart"})
-"""Repairs after which the registry says where a node connects."""
-_MOVES = _CONNECTS | {"replicate_from", "rebuild"}
-
-
 def _sent_to_another_history(tiers: Tiers, need: Need, draft: ProposedRepair) -> str:
     """Why a way is refused because the nodes of the source hold different logs; empty: they do not, or it moves no node."""
-    moved = {step.repair for step in draft.steps} & _MOVES
+    moved = {step.repair for step in draft.steps} & MOVES
     if not moved or need.server is None:
         return ""
     if older := older_source(tiers, need.server):
@@ -244,7 +273,7 @@ def _sent_to_another_history(tiers: Tiers, need: Need, draft: ProposedRepair) ->
 def _offered_another(stale: list[str], moved: set[str]) -> str:
     return (
         f"the registry may send it to {stale[0]}, whose log is not the one that was elected: first see to that"
-        if stale and moved & _CONNECTS
+        if stale and moved & CONNECTS
         else ""
     )
 
@@ -253,7 +282,7 @@ _GIVES = frozenset({"pull_from", "initialise"})
 """What is done with the log of another node, which the server has then."""
 
 
-def _of_one_history(tiers: Tiers, need: Need, draft: ProposedRepair) -> ProposedRepair:
+def _of_one_history(view: View, tiers: Tiers, need: Need, draft: ProposedRepair) -> ProposedRepair:
     """The way with what its steps take for granted where nodes of the tree hold different logs; or refused.
 
     A@a1 has another log than S@s1      A@a2 pulls from A@a1: no donor; A@a3 was not compared: taken for one that is alike
@@ -261,47 +290,21 @@ def _of_one_history(tiers: Tiers, need: Need, draft: ProposedRepair) -> Proposed
     source = tiers.source_of(need.server or "")
     if source is None or need.server is None:
         return draft
-    others = _of_another_history(tiers, source) - {need.server}
+    model, others = tiers_of(view), of_another_history(tiers, source) - {need.server}
     steps = list(draft.steps)
     for at, step in enumerate(steps if others else ()):
         givers = [str(effect["source"]) for effect in step.effects if effect["do"] in _GIVES]
         for giver in givers:
-            if above := sorted(others & {giver, *_above(tiers, giver)}):
+            if above := sorted(others & {giver, *all_above(giver, model.parents)}):
                 why = f"{giver} gets its log from {above[0]}, which has another one than that of {source}: first see to that"
                 return replace(draft, refused=why)
-        compared = bool(givers) and all(_is_alike(tiers, source, giver) for giver in givers)
-        if (givers or step.repair in _CONNECTS) and not compared:
+        compared = bool(givers) and all(is_alike(tiers, source, giver) for giver in givers)
+        # What it got from a node of another history may not be of the source either.
+        keeps = not any(effect["do"] == "initialise" for effect in step.effects)
+        compared = compared and not (keeps and fed_with_another(tiers, need.server))
+        if (givers or step.repair in CONNECTS) and not compared:
             steps[at] = replace(step, assumes=(*step.assumes, SAME_HISTORY))
     return replace(draft, steps=tuple(steps))
-
-
-def _of_another_history(tiers: Tiers, source: str) -> set[str]:
-    """The nodes of a tree that are known to hold another log than the one that counts as that of the source."""
-    found = {name for name in tiers.members[source] if tiers.logs.other_history(name) or name in tiers.not_elected}
-    for apart in tiers.logs.apart:
-        if apart.elected is not None and tiers.source_of(apart.elected) == source:
-            found |= {name for history in apart.histories if apart.elected not in history for name in history}
-    return found
-
-
-def _above(tiers: Tiers, name: str) -> set[str]:
-    """The nodes that one pulls from, over others or not."""
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        place = tiers.place(waiting.pop())
-        fresh = set(place.parents if place else ()) - found
-        found |= fresh
-        waiting += fresh
-    return found - {name}
-
-
-def _is_alike(tiers: Tiers, source: str, name: str) -> bool:
-    """Whether the log of a node is that of the source, or was held against it and is alike up to its end."""
-    if name in tiers.roots(source):
-        return True
-    both, span = tiers.logs.beside_source(name), tiers.logs.span(name)
-    return both is not None and span is not None and span[1] == tiers.last(name) and not tiers.logs.other_history(name)
 
 
 def tiers_of(view: View) -> TierModel:

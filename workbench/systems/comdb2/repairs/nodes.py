@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.repair.plan_types import ALL, Need, ProposedRepair, Step, View
-from workbench.replication.tier.rules.repair_model import APART, GONE, PULLING, TierModel
+from workbench.replication.tier.rules.repair_model import APART, GONE, MOVED, PULLING, TierModel
 from workbench.replication.tier.rules.tree_balancing import Files, balanced
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.shown import some
 from workbench.systems.comdb2.lsn import shown
+from workbench.systems.comdb2.repairs.consequences import who_may_move, why_none_moves
 from workbench.systems.comdb2.repairs.needs import (
     CYCLE,
     FULL,
@@ -136,6 +137,13 @@ class ForceRegistration:
             ends = {one.name: one.file for one in model.registry.nodes if one.file is not None}
             found = balanced(model.registry, model.source_of[name], fanout_below(model, name), _files(model), ends)
             moving = [one.name for one in found.moves if one.was == name and model.servers[one.name].up]
+            children = [one for one in model.tree(model.source_of[name]).places[name].children if one in model.servers]
+            able = who_may_move(view, [*moving, *(one for one in children if model.servers[one].up)])
+            if moving and not able:
+                why = why_none_moves(view, moving[0])
+                yield ProposedRepair("force-registration", f"let {moving[0]} ask the registry anew", refused=why)
+                return
+            moving = able[: len(moving)]
         else:
             moving = [name]
         steps = tuple(_force(view, one) for one in moving)
@@ -231,7 +239,14 @@ class Donor:
             file = model.needed_file(name)
             for donor in sorted(one for one in model.tree(model.source_of[name]).roots if model.servers[one].up)[:1]:
                 lacking = file if file is None else lacking_file(model, donor, file)
-                why = f"{donor} does not have file {lacking} any more, and neither has any other node that answers"
+                having = [one for one in model.serving(name) if one in parted(view)]
+                why = f"{donor} does not have file {lacking} any more, and "
+                why += (
+                    f"{some(having)}, which {'has' if len(having) == 1 else 'have'} it, {'has' if len(having) == 1 else 'have'} "
+                    "another log than the source, or one that lacks records"
+                    if having
+                    else "neither has any other node that answers"
+                )
                 yield ProposedRepair(f"donor-{donor}", f"let {name} pull from {donor}", refused=why)
 
 
@@ -271,7 +286,12 @@ class Rebuild:
         silent, gone = _silent_holders(view, name) if not bad else ([], [])
         file = model.needed_file(name)
         given_up = f"; {some(gone)}, which had log file {file}, cannot be started: else start it first" if gone else ""
-        fit = [one for one in self._siblings(model, name) if one not in parted(view)]
+        tiers = view.context.verdicts.tiers
+        # Of one that was made anew only the plan says that its log is whole.
+        damaged = (
+            {one for one in tiers.logs.spoilt if model.condition.get(one) == MOVED} if tiers is not None else set()
+        )
+        fit = [one for one in self._siblings(model, name) if one not in parted(view) | damaged]
         # Of a log that is not the source's its end tells nothing: it is replaced whatever it is.
         for sibling in [one for one in fit if bad or model.was_ahead(one, name)][:DONORS]:
             writes = _alone_writes(model, sibling)
@@ -306,7 +326,9 @@ class Rebuild:
         fit = [
             one.name for one in here if one.name in whole or (one.name in fed and model.condition[one.name] in PULLING)
         ]
-        fit = [one for one in fit if one != name and model.condition[one] in (*PULLING, "untold")]
+        # One that an earlier step made a copy of another one, or moved, is where that one was, or where it was itself.
+        level = {one for one in whole if model.condition[one] == MOVED and model.was_at_head(one)}
+        fit = [one for one in fit if one != name and (one in level or model.condition[one] in (*PULLING, "untold"))]
 
         def rank(one: str) -> tuple[bool, bool, bool, str]:
             base = one.partition("@")[0]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from workbench.repair.plan_types import Need, ProposedRepair, Step, View
+from workbench.replication.tier.diagnosis.sole_suppliers import left_where_they_hang
 from workbench.systems.comdb2 import sql
+from workbench.systems.comdb2.detectors.shown import some
+from workbench.systems.comdb2.repairs.consequences import who_may_move
 from workbench.systems.comdb2.repairs.needs import (
     CYCLE,
     FULL,
@@ -183,9 +187,21 @@ class FanoutOverride:
         )
         draft = ProposedRepair("fanout-override", f"raise the fanout below {source} to {serves}", (step,))
         yield safe(
-            ProposedRepair(draft.way, draft.says, draft.steps, costs=f"{need.server} stays as busy as it is"),
+            replace(draft, costs=f"{need.server} stays as busy as it is", unasked=_move_later(view, need.server)),
             f"{source}@x",
         )
+
+
+def _move_later(view: View, name: str) -> str:
+    """That nodes may be moved once they are past a file, so that nobody has to raise a limit for good; empty: that is not so."""
+    model, left = tiers_of(view), view.context.once(left_where_they_hang)
+    children = model.tree(model.source_of[name]).places[name].children
+    if not (late := [one for one in children if one in left]) or who_may_move(
+        view, [one for one in children if one in model.servers and model.servers[one].up]
+    ):
+        return ""
+    file = max(left[one].file for one in late)
+    return f"{some(late)} may register anew once past log file {file} (LOG_GAP): collect again then, and plan anew"
 
 
 class RaiseLimit:
