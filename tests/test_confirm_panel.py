@@ -26,10 +26,10 @@ from workbench.journal import owned
 from workbench.model import Problem
 from workbench.repair.case_plan import keep, plan_for
 from workbench.repair.plan_executor import FINISHED, apply
-from workbench.repair.plan_model import Rehearsal
 from workbench.repair.plan_progress import JOURNAL, state_of
 from workbench.repair.plan_types import NAME, Plan, as_json, read_plan
 from workbench.repair.planner import models_of
+from workbench.repair.rehearsal import Rehearsal
 from workbench.repair.server_access import PASSWORD, REPLICATION_PASSWORD, ServerAccess
 
 URLS = [f"{name}=ldap://{name}.test:389" for name in ("s1", "s2", "s3", "c1")]

@@ -30,7 +30,6 @@ from workbench.repair import planner
 from workbench.repair.bundles import write_bundle
 from workbench.repair.outcomes import outcome_of
 from workbench.repair.plan_executor import FINISHED, apply
-from workbench.repair.plan_model import Rehearsal
 from workbench.repair.plan_text import plan_text
 from workbench.repair.plan_types import (
     ASKED_FOR,
@@ -43,6 +42,7 @@ from workbench.repair.plan_types import (
     as_json,
     read_plan,
 )
+from workbench.repair.rehearsal import Rehearsal
 from workbench.repair.unmended_findings import Taken, not_mended
 from workbench.rules import repair_model
 from workbench.systems import system_named

@@ -10,9 +10,8 @@ import pytest
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench.diagnosis.case_diagnosis import diagnose
-from workbench.repair import planner
-from workbench.repair.plan_model import model_of
 from workbench.repair.planner import plan
+from workbench.replication.changelog.style import ChangelogReplication
 
 
 def test_a_link_that_is_off_is_switched_on_and_its_consumer_not_filled(
@@ -23,13 +22,15 @@ def test_a_link_that_is_off_is_switched_on_and_its_consumer_not_filled(
     The model took it for lacking, and to fill s2 for the way that restores more.
     """
 
+    model_of = ChangelogReplication.plan_model
+
     def lacking(*about: Any) -> Any:
         model = model_of(*about)
         model.lots.append(replace(model.lots[0], origin="2", last=csn(2, 2), changes=2))
         model.servers["s1"].holds.add(len(model.lots) - 1)
         return model
 
-    monkeypatch.setattr(planner, "model_of", lacking)
+    monkeypatch.setattr(ChangelogReplication, "plan_model", lacking)
     made, own = [csn(second, 1) for second in range(3, 10)], [csn(1, 2), csn(2, 2)]
     vector = claims(r2=(1, 2))
     files = {

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from workbench.case.case import Case
+    from workbench.diagnosis.detector_context import DetectorContext
     from workbench.diagnosis.verdict_rows import Verdicts
     from workbench.engine.logs import StoredLog
     from workbench.model import Finding, System
+    from workbench.rules.repair_model import Model
     from workbench.rules.verdicts import Verdict
     from workbench.topology.topology import Topology
 
@@ -50,6 +52,20 @@ class Sections:
     pairs_shown: bool = True
 
 
+@dataclass(frozen=True)
+class PlanGrounds:
+    """What the model of a plan rests on beside the verdicts.
+
+    codes      (code, server, link) of findings
+    waiting    codes of findings on a link that opens no session, though its consumer is behind
+    unapplied  server -> positions of changes that it answers with success and does not apply
+    """
+
+    codes: Iterable[tuple[str, str | None, str | None]] = ()
+    waiting: Collection[str] = ()
+    unapplied: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
 class Replication(Protocol):
     """One style of replication."""
 
@@ -71,3 +87,6 @@ class Replication(Protocol):
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None
     ) -> Explanation:
         """What is known of one change, by its order key. `logs` remember what was read of them for earlier questions."""
+
+    def plan_model(self, context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
+        """The model of one suffix, on which repairs are tried."""

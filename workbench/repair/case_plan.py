@@ -12,11 +12,11 @@ from workbench.diagnosis.incident import RECORD
 from workbench.journal import owned, write_whole
 from workbench.model import Problem
 from workbench.repair.plan_executor import Outcome, apply
-from workbench.repair.plan_model import Rehearsal
 from workbench.repair.plan_progress import FINISHED, HALF_DONE, half_done, state_of
 from workbench.repair.plan_types import NAME, Plan, as_json, read_plan
 from workbench.repair.planner import models_of
 from workbench.repair.planner import plan as planned
+from workbench.repair.rehearsal import Rehearsal
 from workbench.safety import printable
 from workbench.systems import system_named
 

@@ -3,8 +3,7 @@
 The ways of a system stand in its folder, one class each. Here they are tried: a way that does not restore what it says, or
 after which anything is missing that was not before, is refused. Of the proven ones that is chosen which restores most, then
 the one that throws away least, then the first of the system's ladder, whose gentlest repair comes first. Planning reads a case
-and nothing else: it cannot write to a server.
-"""
+and nothing else: it cannot write to a server."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workbench.case.case import Case
+from workbench.contracts.replication import PlanGrounds
 from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.closed_ways import in_no_log
 from workbench.diagnosis.detector_context import DetectorContext
@@ -58,7 +58,6 @@ from workbench.repair.obstacles import (
     waits_for,
 )
 from workbench.repair.outcomes import outcome_of
-from workbench.repair.plan_model import model_of
 from workbench.repair.plan_types import (
     DEAD,
     DISABLED,
@@ -370,8 +369,9 @@ class _Planned:
 
     def view_of(self, suffix: str | None) -> View:
         """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
-        unapplied = unapplied_of(self.findings, suffix, self.system)
-        model = model_of(self.context, suffix, _codes(self.findings, suffix), self.repairs.waiting, unapplied)
+        codes, unapplied = _codes(self.findings, suffix), unapplied_of(self.findings, suffix, self.system)
+        grounds = PlanGrounds(codes, self.repairs.waiting, unapplied)
+        model = self.system.replication().plan_model(self.context, suffix, grounds)
         for name in told_of(OFF, self.findings, suffix) & model.servers.keys():
             model.servers[name].up = False
         for name in told_of(EMPTY, self.findings, suffix) & model.servers.keys():
@@ -596,5 +596,5 @@ def _codes(findings: Iterable[Finding], suffix: str | None) -> set[tuple[str, st
 
 
 def _bare(need: Need) -> Need:
-    """The need, however much is lacking. Its name is not enough: agreements of two servers may bear one."""
+    """The need, whatever is lacking. Its name is not enough: agreements of two servers may bear it."""
     return replace(need, lacks=frozenset())

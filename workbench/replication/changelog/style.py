@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.contracts.replication import Explanation, Sections
+from workbench.contracts.replication import Explanation, PlanGrounds, Sections
 from workbench.diagnosis.unnamed_logs import drop_what_unnamed_logs_hold
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.diagnosis.verdicts import verdicts, verdicts_on
@@ -20,10 +20,14 @@ from workbench.replication.changelog.diagnosis.pair_matrix import (
     pair_matrix,
 )
 from workbench.replication.changelog.diagnosis.planned_sessions import session_in
+from workbench.replication.changelog.plan_model import model_of_logs
+from workbench.rules.repair_model import Model
 from workbench.topology.topology import Topology, logs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
 class ChangelogReplication:
@@ -54,6 +58,10 @@ class ChangelogReplication:
     def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
         """None of its own."""
         return Sections()
+
+    def plan_model(self, context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
+        """Of all logs together, with their sessions."""
+        return model_of_logs(context, suffix, grounds)
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

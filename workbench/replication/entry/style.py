@@ -7,18 +7,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.contracts.replication import Explanation, Sections
+from workbench.contracts.replication import Explanation, PlanGrounds, Sections
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
 from workbench.model import Finding, System
 from workbench.replication.entry.diagnosis.gone_verdicts import with_gone
 from workbench.replication.entry.diagnosis.state_comparison import judged_by_entry, pulls, verdicts_by_entry
+from workbench.replication.entry.plan_model import model_of_entries
 from workbench.replication.entry.sections import floors_text
+from workbench.rules.repair_model import Model
 from workbench.rules.send_session import SENT
 from workbench.topology.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
 class EntryReplication:
@@ -42,6 +46,10 @@ class EntryReplication:
     def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
         """Up to where each server has come, and what may be forgotten."""
         return Sections(outlook=floors_text(system, found))
+
+    def plan_model(self, context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
+        """Of all entries together, with who may pull from whom."""
+        return model_of_entries(context, suffix)
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

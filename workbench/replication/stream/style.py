@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.contracts.replication import Explanation, Sections
+from workbench.contracts.replication import Explanation, PlanGrounds, Sections
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
 from workbench.model import Finding, System
@@ -18,13 +18,17 @@ from workbench.replication.stream.diagnosis.rows import applier_rows, copy_rows,
 from workbench.replication.stream.diagnosis.sources import with_sources
 from workbench.replication.stream.diagnosis.stream_verdicts import judged_by_stream
 from workbench.replication.stream.explanation import verdicts_by_stream, would_send
+from workbench.replication.stream.plan_model import model_of_streams
 from workbench.replication.stream.sections import streams_text
 from workbench.rules.assumptions import LOG_READ_FIRST
+from workbench.rules.repair_model import Model
 from workbench.rules.send_session import NOTHING, SEND, SENT
 from workbench.topology.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from workbench.diagnosis.detector_context import DetectorContext
 
 _OF_THE_ORDER = frozenset({"PENDING_CHANGES", "QUEUE_GAP"})
 """Findings that would be others if servers had been collected in another order."""
@@ -63,6 +67,11 @@ class StreamReplication:
     def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
         """Logs, copies and appliers."""
         return Sections(streams_text(found), pairs_shown=bool(found["pairs"]))  # one log alone tells all that it can
+
+    def plan_model(self, context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
+        """Of all logs together: what each has of the stream."""
+        assert context.verdicts.streams is not None
+        return model_of_streams(context.verdicts.streams)
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

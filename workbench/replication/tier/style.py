@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.case.case import Case
-from workbench.contracts.replication import Explanation, Sections
+from workbench.contracts.replication import Explanation, PlanGrounds, Sections
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
 from workbench.model import Finding, System
@@ -17,13 +17,17 @@ from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.diagnosis.sources import on_furthest
 from workbench.replication.tier.diagnosis.tree_rows import judged_by_tier, trees
 from workbench.replication.tier.explanation import placed, verdicts_by_tier, would_give
+from workbench.replication.tier.plan_model import model_of_tiers
 from workbench.replication.tier.sections import tiers_text
 from workbench.rules.assumptions import NOT_CUT_BACK
+from workbench.rules.repair_model import Model
 from workbench.rules.send_session import NOTHING, SEND, SENT
 from workbench.topology.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from workbench.diagnosis.detector_context import DetectorContext
 
 
 class TierReplication:
@@ -50,6 +54,11 @@ class TierReplication:
     def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
         """The trees, which are the matrix."""
         return Sections(tiers_text(found), pairs_shown=not found["trees"])
+
+    def plan_model(self, context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
+        """Of the tree, with what each node has and asks for."""
+        assert context.verdicts.tiers is not None
+        return model_of_tiers(context.verdicts.tiers, context.verdicts.pending)
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.diagnosis.repair_sources import fed_by_it_alone, not_judged_on, unrecorded_on, up_to
+from workbench.diagnosis.unsent_origins import unsent_by
 from workbench.model import listed
-from workbench.repair.cut_off_suppliers import unsent_by
 from workbench.repair.obstacles import stopped_links
 from workbench.systems.ds389.rules.link_reasons import INACTIVE, LOCKED
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from workbench.model import System
-from workbench.topology.topology import Replica
+if TYPE_CHECKING:
+    from workbench.model import System
+    from workbench.topology.topology import Replica
 
 
 class FreshPositions:

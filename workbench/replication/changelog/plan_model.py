@@ -1,168 +1,53 @@
-"""A model of a case, on which a repair is tried before anybody does it, and rehearsed by the one who will.
+"""A model of servers that keep logs, on which a repair is tried before anybody does it.
 
 What is modelled stands in `workbench.rules.repair_model`. Here it is filled: single changes where a server misses them, and
-stretches of changes where servers are merely behind one another, as the digests count them, or as entries show them.
+stretches of changes where servers are merely behind one another, as the digests count them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.cleaned_origins import CLEANED_HERE
-from workbench.diagnosis.detector_context import DetectorContext
+from workbench.contracts.replication import PlanGrounds
 from workbench.diagnosis.dropped_changes import dropped_rows
 from workbench.diagnosis.left_in_logs import left_in_log
-from workbench.diagnosis.repair_sources import doubted_on
+from workbench.diagnosis.missed_lots import MissedLots
+from workbench.diagnosis.unsent_origins import without_unsent
 from workbench.engine.logs import StoredLog
 from workbench.engine.position_index import LOWEST, Pair, Span
-from workbench.engine.state_fates import Fate
-from workbench.model import counted
-from workbench.repair.cut_off_suppliers import without_unsent
-from workbench.repair.fresh_positions import FreshPositions
-from workbench.repair.plan_types import ROLLED_BACK, Plan, Step, Vectors
-from workbench.replication.entry.diagnosis.domains_told import with_domain
-from workbench.replication.entry.diagnosis.pull_outcomes import links_between, lots_of
-from workbench.replication.entry.diagnosis.shown_changes import changes_shown
-from workbench.replication.entry.diagnosis.state_comparison import now_at, states_of
-from workbench.replication.entry.rules.repair_model import PullModel
-from workbench.replication.stream.plan_model import model_of_streams
-from workbench.replication.tier.plan_model import model_of_tiers
-from workbench.rules.repair_model import ChangeGroup, Link, LogModel, MissingAt, Model, Server, maxima
+from workbench.rules.fresh_positions import FreshPositions
+from workbench.rules.repair_model import ChangeGroup, Link, LogModel, Model, Server, maxima
 from workbench.rules.send_session import SEND, SortedLog
 from workbench.rules.vectors import last, newer
-from workbench.rules.verdicts import PERHAPS_NO_EFFECT, TOTAL
+from workbench.rules.verdicts import TOTAL
 from workbench.topology.topology import Replica, Row
 
-NONE_UNAPPLIED: Mapping[str, frozenset[str]] = {}
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import DetectorContext
 
-Codes = Iterable[tuple[str, str | None, str | None]]
-"""(code, server, link) of findings."""
-
-
-def model_of(
-    context: DetectorContext,
-    suffix: str | None,
-    codes: Codes,
-    waiting: Collection[str] = (),
-    unapplied: Mapping[str, frozenset[str]] = NONE_UNAPPLIED,
-) -> Model:
-    """The model of one suffix. `waiting`: codes of findings on a link that opens no session, though its consumer is behind.
-
-    unapplied  server -> positions of changes that it answers with success and does not apply
-    """
-    if context.verdicts.streams is not None:
-        return model_of_streams(context.verdicts.streams)
-    if context.verdicts.tiers is not None:
-        return model_of_tiers(context.verdicts.tiers, context.verdicts.pending)
-    if context.topology.pulling:
-        return _FromEntries(context, suffix).model()
-    return _FromLogs(context, suffix, set(codes), waiting, unapplied).model()
+_ROLLED_BACK = "ROLLED_BACK"
 
 
-class _Filling:
-    """What both ways share: who replicates, and a lot for each change that some server misses."""
-
-    def __init__(self, context: DetectorContext, suffix: str | None) -> None:
-        self.context, self.suffix, self.system = context, suffix, context.topology.system
-        self.replicas = [one for one in context.topology.replicas if one.suffix == suffix and one.claims]
-        self.names = {one.server for one in self.replicas}
-        self.lots: list[ChangeGroup] = []
-        self.holders: list[set[str]] = []
-        self._unknown = {name: doubted_on(context, name, suffix) for name in self.names}
-        self._cleaned: dict[str, list[tuple[str, str, str]]] = {}
-        for row in context.verdicts.unknown:
-            if (row["suffix"], row["why"]) == (suffix, CLEANED_HERE):
-                low, high = (self.system.typed(row[end]) or "" for end in ("from", "to"))
-                self._cleaned.setdefault(row["origin"], []).append((row["server"], low, high))
-
-    def missed(self) -> None:
-        """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
-        rows: dict[tuple[str, Any, Any], list[Row]] = {}
-        for row in [*self.context.verdicts.missing, *self._perhaps_lacking()]:
-            if row["suffix"] == self.suffix and row["server"] in self.names:
-                position = self.system.typed(row["position"]) or ""
-                rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
-        for (position, _, _), mine in rows.items():
-            missed = mine[0]
-            lacking = {one["server"] for one in mine}
-            shown = {name for one in mine for name in one.get("shown_by", ())} - lacking
-            if not missed["held_by"]:
-                lacking |= self._not_judged(missed["origin"], position)
-            target = (missed["target"] or "").lower() or None
-            does = {"creates": missed["operation"] == "add", "renames": missed["operation"] == "modrdn"}
-            self.lots.append(ChangeGroup(missed["origin"], position, position, 1, target, **does))
-            place = self.system.halves(position)
-            self.holders.append(
-                {
-                    one.server
-                    for one in self.replicas
-                    if one.server in shown
-                    or (
-                        one.server not in lacking
-                        and (
-                            self.has_seen(one, missed["origin"], position)
-                            or self.kept(one, missed["origin"], place, place)
-                        )
-                        and not self.thrown_away(one, position)
-                    )
-                }
-            )
-
-    def _perhaps_lacking(self) -> Iterator[Row]:
-        """Changes that the log of a server lacks and that may do nothing there: whoever has them may lose them to its data."""
-        for row in self.context.verdicts.unknown:
-            if row["why"] in PERHAPS_NO_EFFECT:
-                yield {**row, "position": row["from"], "operation": None, "target": None, "held_by": [row["server"]]}
-
-    def _not_judged(self, origin: str, position: str) -> set[str]:
-        """The servers of which nothing tells whether they have a change that no log has: nothing is promised from their data."""
-        typed = self.system.typed
-        return {
-            name
-            for name, rows in self._unknown.items()
-            if any(
-                row["origin"] == origin and (typed(row["from"]) or "") <= position <= (typed(row["to"]) or "")
-                for row in rows
-            )
-        }
-
-    def has_seen(self, one: Replica, origin: str, position: str) -> bool:
-        """True if the server is known to have come to this position."""
-        return self.top(one, origin) >= position
-
-    def kept(self, one: Replica, origin: str, first: Pair, end: Pair) -> bool:
-        """True if a server has all these changes of an origin that was cleaned away from its vector."""
-        kept = self.context.verdicts.kept.get((one.server, self.suffix, origin), ())
-        return any(low <= first and end <= high for low, high in kept)
-
-    def top(self, one: Replica, origin: str) -> str:
-        """Up to where a server has seen the changes of an origin."""
-        return one.top(origin)
-
-    def thrown_away(self, one: Replica, position: str) -> bool:
-        """True for a change that the server lost with its data, and so never missed."""
-        return False
-
-    def held_by(self, server: str) -> set[int]:
-        """The numbers of the lots that a server has."""
-        return {number for number, names in enumerate(self.holders) if server in names}
+def model_of_logs(context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
+    """The model of one suffix."""
+    return _FromLogs(context, suffix, grounds).model()
 
 
-class _FromLogs(_Filling):
+class _FromLogs(MissedLots):
+    """Single changes where a server misses them, and stretches where servers are behind one another, as digests count them."""
+
     def __init__(
         self,
         context: DetectorContext,
         suffix: str | None,
-        codes: set[Any],
-        waiting: Collection[str],
-        unapplied: Mapping[str, frozenset[str]],
+        grounds: PlanGrounds,
     ) -> None:
         super().__init__(context, suffix)
-        self.codes, self.waiting, self.unapplied = codes, waiting, unapplied
+        self.codes, self.waiting, self.unapplied = {*grounds.codes}, grounds.waiting, grounds.unapplied
         logs = {one.server: one.log for one in self.replicas if one.log}
         self.logs = {server: context.case.log(log) for server, log in logs.items()}
         self.known = next(reversed(context.verdicts.known.get(suffix, ())), None)
@@ -414,7 +299,7 @@ class _FromLogs(_Filling):
 
     def _links(self, servers: Mapping[str, Server]) -> Iterator[Link]:
         pairs = {(row["supplier"], row["consumer"]): row for row in self.context.pairs if row["suffix"] == self.suffix}
-        back = {server for code, server, _ in self.codes if code == ROLLED_BACK} | self._went_back()
+        back = {server for code, server, _ in self.codes if code == _ROLLED_BACK} | self._went_back()
         for link in self.context.topology.links:
             if link.suffix != self.suffix or link.supplier not in servers:
                 continue
@@ -436,164 +321,3 @@ class _FromLogs(_Filling):
             return set()
         before = {one.server: one.seen() for one in earlier.replicas if one.suffix == self.suffix and one.claims}
         return {one.server for one in self.replicas if newer(before.get(one.server, {}), one.seen())}
-
-
-class _FromEntries(_Filling):
-    """Of a system that keeps no log: a lot is a last change of an attribute, or a stretch of them, or a deletion.
-
-    within   server -> its generation, where servers of several are there: no server lacks what belongs to another one
-    blind    the servers whose entries were not collected
-    """
-
-    within: Mapping[str, str | None] = {}
-    blind: frozenset[str] | set[str] = frozenset()
-
-    def model(self) -> PullModel:
-        """Lots first, then the servers; where no link is known, everybody may pull from everybody, as the pairs do."""
-        shown, case = self.context.topology, self.context.case
-        assert shown.pulling is not None
-        self.replicas = with_domain(self.replicas)  # no step may rest on the others
-        self.names = {one.server for one in self.replicas}
-        self.blind = {one.server for one in self.replicas if states_of(case, shown, one) is None}
-        generations = {replica.server: replica.generation for replica in self.replicas}
-        self.within = generations if len({*generations.values()}) > 1 else {}
-        fates = self.context.verdicts.fates.get(self.suffix, ())
-        shown_by = self._differing(fates)
-        if self.within:
-            self._alike(fates)
-        shown_by += self.holders[len(fates) :]
-        made = FreshPositions(self.system, self.replicas)
-        servers = {
-            one.server: Server(one.server, one.origin, one.generation, one.seen(), None, self.held_by(one.server))
-            for one in self.replicas
-        }
-        return PullModel(
-            self.lots,
-            servers,
-            links_between(shown, self.context.pairs, self.suffix, self.names),
-            made.origin_of,
-            made,
-            pulling=shown.pulling,
-            now={one.server: now_at(case, shown, one) for one in self.replicas},
-            time_of=lambda position: self.system.halves(position)[0],
-            order_key=lambda origin, time: self.system.order_key(origin, time, 0),
-            doubted=frozenset(
-                MissingAt(name, number)
-                for number, fate in enumerate(fates)
-                for name in fate.doubted | self._not_shown(fate)
-            ),
-            needless={MissingAt(name, number) for number, fate in enumerate(fates) for name in fate.needless},
-            unsure={MissingAt(x, n) for n, of in enumerate(fates) for x in self.holders[n] & self.blind - of.compared},
-            shows={name: {n for n, names in enumerate(shown_by) if name in names} for name in self.names},
-            more=bool(self.context.not_collected(self.suffix)),
-        )
-
-    def _differing(self, fates: Sequence[Fate]) -> list[set[str]]:
-        """Lots of what not every server has, with the numbers of the fates; which servers show each of them.
-
-        Of several generations no entries are compared with each other: whoever is filled with those of another one throws all
-        of its own away.
-        """
-        names = {(row["entry"], row["attribute"]): row["target"] for row in self.context.verdicts.missing}
-        shown_by = []
-        for fate, lot in zip(fates, lots_of(fates, self.system.order_key), strict=True):
-            target = (names.get(fate.change) or "").lower() if fate.change else ""
-            within = self.within.get(next(iter(fate.compared), ""))
-            self.lots.append(replace(lot, entry=target or None, within=within))
-            mine = [one for one in self.replicas if not self.within or one.generation == within]
-            tops = {one.server: self._top(one, fate.origin) for one in mine}
-            blind = self._not_shown(fate)
-            self.holders.append({name for name, top in tops.items() if fate.has(name, top)} - blind)
-            shown_by.append({name for name, top in tops.items() if fate.shows(name, top)} - blind)
-        return shown_by
-
-    def _not_shown(self, fate: Fate) -> frozenset[str]:
-        """The servers whose entries were not collected, of changes that others missed: what ranges cover proves nothing there."""
-        return frozenset(self.blind - fate.compared if fate.missed else ())
-
-    def _alike(self, fates: Sequence[Fate]) -> None:
-        """Lots of what all servers of a generation show: whoever is filled with the data of another one throws that away."""
-        shown, case = self.context.topology, self.context.case
-        for generation in dict.fromkeys(self.within.values()):
-            mine = [one for one in self.replicas if one.generation == generation]
-            files = [(one.server, file) for one in mine if (file := states_of(case, shown, one))]
-            for name, file in files[:1]:
-                unlike = Counter[str]()
-                for fate in (fate for fate in fates if name in fate.shown):
-                    unlike[fate.origin] += fate.count
-                for origin, (count, *times) in sorted(changes_shown(case, file).items()):
-                    if count > unlike[origin]:
-                        first, end = (self.system.order_key(origin, time, 0) for time in times)
-                        self.lots.append(ChangeGroup(origin, first, end, count - unlike[origin], within=generation))
-                        seen = {one.server for one in mine if self._top(one, origin) >= times[-1]}
-                        self.holders.append(seen.union(server for server, _ in files))
-
-    def _top(self, one: Replica, origin: str) -> int:
-        """How far the server has seen an origin. One that was quiet for long stands in no vector, seen or not."""
-        position = last(one.seen(), origin)
-        if position:
-            return self._time(position)
-        shown = self.context.topology
-        assert shown.pulling is not None
-        return max(-1, now_at(self.context.case, shown, one) - shown.pulling.remember - 1)
-
-    def _time(self, position: str) -> int:
-        return self.system.halves(position)[0]
-
-
-class Rehearsal:
-    """The model, where a plan is done (`workbench.repair.plan_executor.Site`): it answers as the real servers should."""
-
-    def __init__(self, plan: Plan, models: Mapping[str | None, Model], show: Callable[[str], str] = str) -> None:
-        self._plan, self._show = plan, show
-        self._models = {suffix: model.copy() for suffix, model in models.items()}
-        self._lacked = {}
-        for suffix, model in self._models.items():
-            # What is on its way counts as arrived. The model itself stays as the case shows it: the first step is checked
-            # against the vectors of the plan, and on those nothing has moved yet.
-            later = model.copy()
-            later.settle()
-            self._lacked[suffix] = later.missing() | later.pending()
-        self._applied: set[str] = set()
-
-    def vectors(self, suffix: str | None) -> Vectors:
-        """What every server of the model claims."""
-        return {
-            name: {origin: self._show(span.max) for origin, span in server.vector.items() if span.max}
-            for name, server in self._models[suffix].servers.items()
-        }
-
-    def obstacles(self, step: Step, begun: bool) -> list[str]:
-        """None: the model is what the plan was made on."""
-        return []
-
-    def memo(self, step: Step) -> dict[str, Any]:
-        """Nothing has to be remembered."""
-        return {}
-
-    def done(self, step: Step, memo: Mapping[str, Any]) -> bool:
-        """True if it was done in this rehearsal."""
-        return step.key in self._applied
-
-    def apply(self, step: Step, memo: Mapping[str, Any]) -> None:
-        """Let the model do what the step does, once what was on its way has arrived: so it was proven."""
-        self._models[step.suffix].settle()
-        self._models[step.suffix].do(step.effects)
-        self._applied.add(step.key)
-
-    def shortfall(self, step: Step, memo: Mapping[str, Any]) -> list[str]:
-        """What the plan promised and the model lacks, once the last step of the suffix is done."""
-        mine = [one for one in self._plan.steps if one.suffix == step.suffix]
-        if step.key != mine[-1].key:
-            return []
-        return [
-            f"{row['server']} still lacks {lacks:,} of {counted(row['count'])} of origin {row['origin']}"
-            for row in self._plan.promise
-            if row["suffix"] == step.suffix and (lacks := row["count"] - self._came(row))
-        ]
-
-    def _came(self, row: Mapping[str, Any]) -> int:
-        """How many changes of an origin a server holds that it lacked when all began."""
-        model, lacked = self._models[row["suffix"]], self._lacked[row["suffix"]]
-        mine = (one for one in lacked & model.held() if one.server == row["server"])
-        return model.changes(one for one in mine if model.lots[one.lot].origin == row["origin"])
