@@ -150,7 +150,8 @@ def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
         yield Finding(
             "APPLY_RETRY_LOOP",
             "warning" if over else "error",
-            f"{refuses} {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and {lacks}: {then}",
+            f"{refuses} {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and {lacks}: {then}"
+            f"{_what_it_does(context, most)}",
             server=server,
             origin=origins[0] if len(origins) == 1 else None,
             suffix=suffix,
@@ -159,6 +160,35 @@ def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
             quotes=said,
             fix=(ends,),
         )
+
+
+def _what_it_does(context: DetectorContext, key: Key) -> str:
+    """The operation of a change that is refused, and another renaming of the same entry that the server has: end of a sentence.
+
+    bern renamed ou=sub, alba renamed it a moment later and knew nothing of that: bern refuses the renaming of alba
+    """
+    server, suffix, position = key
+    of = {"snapshot": context.topology.snapshot, "suffix": suffix}
+    columns = ["position", "operation", "target", "entry"]
+    logged = (pc.field("kind") == "change") & (pc.field("position") == position)
+    row = next((one for batch in context.rows("changes", columns, logged, **of) for one in batch.to_pylist()), None)
+    if row is None or not row["operation"] or not row["target"]:
+        return ""
+    says = f". {position} is a {_OPERATIONS.get(row['operation'], row['operation'])} of {row['target']}"
+    if row["operation"] != "modrdn" or not row["entry"]:
+        return says
+    renamed = (pc.field("operation") == "modrdn") & (pc.field("entry") == row["entry"])
+    rows = context.rows(
+        "changes", ["position", "target"], renamed & (pc.field("position") != position), server=server, **of
+    )
+    others = sorted({one["position"]: one["target"] for batch in rows for one in batch.to_pylist()}.items())
+    if not others:
+        return says
+    last, name = others[-1]
+    return f"{says}; {server} has another renaming of that entry, {last}, of {name}"
+
+
+_OPERATIONS = {"add": "creation", "modify": "modification", "delete": "deletion", "modrdn": "renaming"}
 
 
 def _taken(context: DetectorContext, sources: Iterable[_Attempts], keys: Iterable[Key]) -> set[Key]:

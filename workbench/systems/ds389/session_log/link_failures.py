@@ -441,9 +441,11 @@ def _refusing(
     if why == READ_ONLY:
         says = f"{what}, and took no change since, as a backend with nsslapd-readonly: on does"
         return Cause(CONSUMER_READ_ONLY, error, says, "consumer read-only")
-    said = said_at(case, consumer.server, own.get((csn, error), ())) if consumer else ()
+    told = own.get((csn, error), ())
+    said = said_at(case, consumer.server, told) if consumer else ()
     one.said, one.full = said, no_room(said)
     if one.full:
         return Cause(REFUSED, error, f"{what}: {one.full}", f"{one.full.removeprefix('its ')} there")
     one.of_data = of_data(error, said)
-    return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")
+    log = "says why" if said else "says no more than that" if told else "may say why"
+    return Cause(REFUSED, error, f"{what}; its own log {log}", f"change refused, {in_words(error)}")
