@@ -15,9 +15,11 @@ from link_samples import (
     NEVER_YET,
     NO_REPLICA,
     REFUSED_LOGIN,
+    bind_failed,
     bind_resumed,
     failing,
     line,
+    login_refused,
     mesh,
     refused_change,
     told,
@@ -307,3 +309,13 @@ def test_a_dse_ldif_of_a_server_that_replicates_nothing_tells_where_it_listens(t
     )
     (one,) = of("LINK_FAILING", findings(tmp_path, files))
     assert "from s1 to s2 fails" in one["summary"]
+
+
+def test_a_login_fails_since_the_line_that_names_the_agreement(tmp_path: Path) -> None:
+    """Seen on 3.1.2: the consumer was busy with another supplier, and its password was right for half a minute more."""
+    other = with_status(agreement("to-s3", 38903), told(REFUSED_LOGIN))
+    log = bind_failed(9, "49", "Invalid credentials") + login_refused(9) + login_refused(12)
+    files = mesh(REFUSED_LOGIN, log)
+    files["s1.agreements.ldif"] += other
+    (one,) = [each for each in of("LINK_FAILING", findings(tmp_path, files)) if each["link"] == "to-s2"]
+    assert "since 2024-03-24 10:27:21 UTC (its log first shows a failure; its last session ended at" in one["summary"]

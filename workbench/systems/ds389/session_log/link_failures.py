@@ -244,9 +244,11 @@ def _to_itself(link: Link, places: Addresses) -> Cause | None:
 def _since(one: FailingAgreement) -> tuple[datetime | None, str]:
     """From when on it fails, and what tells so. After its last session it may have had nothing to send for long."""
     last = LAST_SESSION if one.session_ended == one.ended else FILLED_LAST
-    if one.ended is None or (one.first and not one.shared and one.first > one.ended):
+    # Of lines that may be of another agreement only those count that name this one.
+    first = one.firsts.get("bind") if one.shared else one.first
+    if one.ended is None or (first and first > one.ended):
         ended = f"; {last} at {one.ended:%Y-%m-%d %H:%M:%S}" if one.ended else ""
-        return one.first, f"its log first shows a failure{ended}"
+        return first or one.first, f"its log first shows a failure{ended}"
     return one.ended, last
 
 
