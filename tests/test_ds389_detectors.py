@@ -327,7 +327,8 @@ def test_two_servers_that_refuse_one_change_are_told_in_one_sentence(tmp_path: P
     lines = "".join(refused(10 + number, csn(5, 1)) for number in range(3))
     found = findings(tmp_path, files | {f"{name}.access.log": lines for name in ("s2", "s3")})
     (told,) = together(of("APPLY_RETRY_LOOP", found))
-    says = f"s2 and s3: each refuses the change {csn(5, 1)} with 1 (operations error), 3 times so far by its access log"
+    says = f"s2 and s3: each refuses the change {csn(5, 1)}, a deletion of uid=u5,dc=example,dc=com, with 1 (operations error), "
+    says += "3 times so far by its access log"
     assert told["summary"].startswith(f"{says}, and does not have it: nothing behind arrives")
 
 

@@ -35,6 +35,6 @@ def test_what_is_refused_again_and_again_is_told_with_the_other_renaming_of_its_
     found = findings(tmp_path, files)
     (loop,), (fails,) = of("APPLY_RETRY_LOOP", found), of("LINK_FAILING", found)
     name = "ou=sub,dc=example,dc=com"
-    assert f"{REFUSED} is a renaming of {name}" in loop["summary"], loop["summary"]
+    assert f"refuses the change {REFUSED}, a renaming of {name}, with 1" in loop["summary"], loop["summary"]
     assert (f"s2 has another renaming of that entry, {OWN}, of {name}" in loop["summary"]) is own
     assert "its own log says no more than that" in fails["summary"], fails["summary"]

@@ -85,7 +85,7 @@ def reinit_required(context: DetectorContext) -> Iterator[Finding]:
                 again
                 or _filled_by_nobody(context, one)
                 or (_compared_first(one, off) if off and not best else None)
-                or (None if best or doubted else _mended_first(context, one, lacking))
+                or (None if best or doubted else mended_first(context, one, lacking))
                 or (None if best or doubted else _stranded_first(context, one, waits))
                 or step(
                     f"initialise {one.server} from {source}the server with the most complete data",
@@ -191,7 +191,7 @@ def holders_of_waits(context: DetectorContext, server: str, suffix: str | None) 
     )
 
 
-def _mended_first(context: DetectorContext, one: Replica, lacking: Collection[str]) -> Mapping[str, Any] | None:
+def mended_first(context: DetectorContext, one: Replica, lacking: Collection[str]) -> Mapping[str, Any] | None:
     """What to do for a server where only such have what it waits for as lack changes themselves; None: others have it, too."""
     holders = holders_of_waits(context, one.server, one.suffix)
     if not holders or not set(holders) <= set(lacking):

@@ -17,7 +17,7 @@ from workbench.diagnosis.initialisations import initialisations
 from workbench.diagnosis.lost_own_element import lost_elements, one_change_first
 from workbench.diagnosis.only_holders import keep_only_holder, lacking_what_others_have, write_again_first
 from workbench.diagnosis.pending_fixes import turned_away
-from workbench.diagnosis.stuck_servers import fed_by, to_be_filled
+from workbench.diagnosis.stuck_servers import fed_by, mended_first, to_be_filled
 from workbench.diagnosis.without_record import keeps_none
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
@@ -283,6 +283,9 @@ def _repairs(context: DetectorContext, row: Row, others: list[str]) -> tuple[Map
                 f"{beware}; import no changelog",
             ),
         )
+    replica = context.replica(consumer, suffix)
+    if replica and (first := mended_first(context, replica, lacking_what_others_have(context, suffix))):
+        return ({**first, "caution": f"{beware}; import no changelog"},)
     another = _another(context, row) or step(
         f"look for a supplier that has the record {row['anchor']} and what waits, and make a temporary agreement from it",
         "one that has both can bring the consumer up to date without a loss",

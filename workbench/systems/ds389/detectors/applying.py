@@ -106,7 +106,9 @@ def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
         told, origins = looping[most], sorted({origin_of(csn) for _, _, csn in keys})
         answered = result is None or result > 0
         answer = "" if result is None else f" with {in_words(result)}" if answered else f" ({in_words(result)})"
+        what, more = _what_it_does(context, keys[0])
         changes = f"the change {keys[0][2]}" if len(keys) == 1 else f"{len(keys):,} changes, the first {keys[0][2]},"
+        changes += f"{',' * (len(keys) == 1)} {what}," if what else ""
         it = "it" if len(keys) == 1 else "them"
         own = [one.lasts[key] for one in sources[1:] for key in keys if key in one.lasts]
         said = said_at(context.case, server, own) if why == NOT_SAID else ()
@@ -151,7 +153,7 @@ def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
             "APPLY_RETRY_LOOP",
             "warning" if over else "error",
             f"{refuses} {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and {lacks}: {then}"
-            f"{_what_it_does(context, most)}",
+            f"{more}",
             server=server,
             origin=origins[0] if len(origins) == 1 else None,
             suffix=suffix,
@@ -162,8 +164,8 @@ def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
-def _what_it_does(context: DetectorContext, key: Key) -> str:
-    """The operation of a change that is refused, and another renaming of the same entry that the server has: end of a sentence.
+def _what_it_does(context: DetectorContext, key: Key) -> tuple[str, str]:
+    """The operation of a refused change, and another renaming of its entry that the server has; empty: no log tells.
 
     bern renamed ou=sub, alba renamed it a moment later and knew nothing of that: bern refuses the renaming of alba
     """
@@ -173,19 +175,16 @@ def _what_it_does(context: DetectorContext, key: Key) -> str:
     logged = (pc.field("kind") == "change") & (pc.field("position") == position)
     row = next((one for batch in context.rows("changes", columns, logged, **of) for one in batch.to_pylist()), None)
     if row is None or not row["operation"] or not row["target"]:
-        return ""
-    says = f". {position} is a {_OPERATIONS.get(row['operation'], row['operation'])} of {row['target']}"
+        return "", ""
+    what = f"a {_OPERATIONS.get(row['operation'], row['operation'])} of {row['target']}"
     if row["operation"] != "modrdn" or not row["entry"]:
-        return says
+        return what, ""
     renamed = (pc.field("operation") == "modrdn") & (pc.field("entry") == row["entry"])
-    rows = context.rows(
+    others = context.rows(
         "changes", ["position", "target"], renamed & (pc.field("position") != position), server=server, **of
     )
-    others = sorted({one["position"]: one["target"] for batch in rows for one in batch.to_pylist()}.items())
-    if not others:
-        return says
-    last, name = others[-1]
-    return f"{says}; {server} has another renaming of that entry, {last}, of {name}"
+    last = max(((one["position"], one["target"]) for batch in others for one in batch.to_pylist()), default=None)
+    return what, f"; {server} has another renaming of that entry, {last[0]}, of {last[1]}" if last else ""
 
 
 _OPERATIONS = {"add": "creation", "modify": "modification", "delete": "deletion", "modrdn": "renaming"}
