@@ -339,6 +339,9 @@ _KINDS = {
     "deletedentryhaschildren": "a deleted entry that has children",
     "schema violation": _SCHEMA,
 }
+_BROUGHT_BACK = "a parent that was made up or brought back"
+_GLUE = {_KINDS["missingentry"], _KINDS["deletedentryhaschildren"], _BROUGHT_BACK}
+"""What `repl-conflict list-glue` shows, and `repl-conflict list` does not."""
 
 
 def conflict_entries(context: DetectorContext) -> Iterator[Finding]:
@@ -448,7 +451,7 @@ def _conflicts_told(context: DetectorContext, exported: Iterable[str]) -> Iterat
 
 _LOGGED = {
     "naming_conflict": "two entries of one name",
-    "glue_entry": "a parent that was made up or brought back",
+    "glue_entry": _BROUGHT_BACK,
     "schema_violation": _SCHEMA,
 }
 _ENTRY = re.compile(
@@ -471,10 +474,14 @@ def _conflicts(
             )
         )
     if set(marks.counts) - {_SCHEMA} or not classes:
+        kinds = set(marks.counts)
+        lists = ["list"] * bool(kinds - _GLUE - {_SCHEMA}) + ["list-glue"] * bool(kinds & _GLUE)
+        shown = " and ".join(
+            f"`dsconf INSTANCE repl-conflict {word} {suffix or 'SUFFIX'}`" for word in lists or ["list"]
+        )
         fixes.append(
             step(
-                "compare the entries with those of the other servers, and resolve the conflicts on a supplier: `dsconf INSTANCE "
-                f"repl-conflict list {suffix or 'SUFFIX'}`",
+                f"compare the entries with those of the other servers, and resolve the conflicts on a supplier: {shown}",
                 "servers with equal RUVs may hold different entries, and the marks stay when the cause is gone",
                 "what is resolved on a supplier reaches hubs and consumers by replication; only a mark that no supplier has "
                 "needs an initialisation there",
