@@ -11,6 +11,7 @@ from mesh_samples import SUFFIX, case_of, changelog, claims, csn, elements, pair
 
 from workbench import Case, diagnose
 from workbench.case.case import Case as Loaded
+from workbench.contracts.replication import PlanGrounds
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.detectors import detected
 from workbench.systems import system_named
@@ -105,6 +106,24 @@ def test_its_sections_are_of_the_diagnosis(given: tuple[Loaded, Topology]) -> No
     own = shown.system.replication().sections(shown.system, found)
     shows = any(found[name] for name in OF_A_STYLE - {"servers"})
     assert bool(own.tables) == shows, "what a style alone has stands in its tables"
+
+
+def test_its_plan_model_lacks_what_it_found_missing_and_settles_to_what_stays(given: tuple[Loaded, Topology]) -> None:
+    """What a model lacks after all sessions have run is missing or waits for somebody; it never lacks more than before."""
+    case, shown = given
+    style = shown.system.replication()
+    pairs, judged = style.judge(case, shown, 1000)
+    context = DetectorContext(case, shown, pairs, judged)
+    for suffix in {replica.suffix for replica in shown.replicas if replica.claims or shown.system.streaming}:
+        model = style.plan_model(context, suffix, PlanGrounds())
+        missing = {
+            row["server"] for row in judged.missing if row["suffix"] == suffix and row["server"] in model.servers
+        }
+        assert missing <= {one.server for one in model.missing() | model.pending()}
+        later = model.copy()
+        later.settle()
+        assert later.missing() | later.pending() <= model.missing() | model.pending()
+        assert later.servers.keys() == model.servers.keys()
 
 
 def test_every_system_picks_a_style() -> None:
