@@ -114,7 +114,7 @@ def test_its_plan_model_lacks_what_it_found_missing_and_settles_to_what_stays(gi
     style = shown.system.replication()
     pairs, judged = style.judge(case, shown, 1000)
     context = DetectorContext(case, shown, pairs, judged)
-    for suffix in {replica.suffix for replica in shown.replicas if replica.claims or shown.system.streaming}:
+    for suffix in {one.suffix for one in shown.replicas if one.claims or shown.system.streaming}:
         model = style.plan_model(context, suffix, PlanGrounds())
         missing = {
             row["server"] for row in judged.missing if row["suffix"] == suffix and row["server"] in model.servers
