@@ -57,16 +57,19 @@ def left_out_whole(
     context: DetectorContext, server: str, suffix: str | None, positions: Collection[str]
 ) -> frozenset[str]:
     """Those of these changes that did nothing but what a link on a way to the server leaves out, and another one sends."""
-    unlike = [
-        one for each in context.verdicts.contents if each.suffix == suffix for one in each.fractional.by_luck(server)
-    ]
     strips = {
-        (one.server, place)
-        for one in context.inputs
-        if one.snapshot == context.topology.snapshot
-        for place in one.facts.get(STRIPS_WRITER, {})
+        (file.server, place)
+        for file in context.inputs
+        if file.snapshot == context.topology.snapshot
+        for place in file.facts.get(STRIPS_WRITER, {})
     }
-    lists = [one.left_out for one in unlike if (one.link.supplier, f"{suffix or ''} {one.link.name}") in strips]
+    lists = [
+        unlike.left_out
+        for contents in context.verdicts.contents
+        if contents.suffix == suffix
+        for unlike in contents.fractional.by_luck(server)
+        if (unlike.link.supplier, f"{suffix or ''} {unlike.link.name}") in strips
+    ]
     if not lists or not positions:
         return frozenset()
     touched = _touched(context, sorted(positions))

@@ -27,10 +27,11 @@ def left_by_missed_renames(context: DetectorContext) -> set[tuple[str, str | Non
     show = context.topology.system.show
     found = set()
     for contents in context.verdicts.contents if renamed else ():
-        for one in contents.differences:
-            for server in one.servers if one.position and not one.attribute else ():
-                held = contents.held[one.entry].get(server)
+        for difference in contents.differences:
+            deletion = show(difference.position) if difference.position and not difference.attribute else ""
+            for server in difference.servers if deletion else ():
+                held = contents.held[difference.entry].get(server)
                 before = renamed.get((server, contents.suffix, name_of(held.target))) if held else None
-                if before and before < show(one.position or ""):
-                    found.add((server, contents.suffix, show(one.position or "")))
+                if before and before < deletion:
+                    found.add((server, contents.suffix, deletion))
     return found

@@ -139,7 +139,9 @@ def _shown_to_have(context: DetectorContext, server: str, rows: Sequence[Mapping
         for row in context.verdicts.unknown
         if (row["server"], row["suffix"], row["origin"]) == (server, suffix, rows[0]["origin"])
     ]
-    return not any(one in lacked or any(low <= one <= high for low, high in doubted) for one in positions)
+    return not any(
+        position in lacked or any(low <= position <= high for low, high in doubted) for position in positions
+    )
 
 
 def fed_by_it_alone(
