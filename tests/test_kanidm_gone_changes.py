@@ -97,10 +97,6 @@ REFRESHED = backup("x", 900, [*RUV, (850, "a"), (880, "x")], BASE)
         pytest.param(second(REFRESHED, mail(2, cid=(250, "b")), (250, "b")), id="it had arrived"),
         pytest.param({"a": backup("a", 900, [*RUV, (850, "a")], BASE)}, id="its maker was not collected again"),
         pytest.param(
-            second(backup("x", 900, [(900, "x")], {9: Entry((900, "x"))}, "aad79f49-af6d-414c-8a6f-188a424e617b")),
-            id="its maker is of another domain",
-        ),
-        pytest.param(
             second(backup("x", LATE, [(LATE, "a"), (LATE, "x")], {5: BASE[5]}), {5: BASE[5]}, (LATE, "a")),
             id="its entry may have been deleted and forgotten",
         ),
