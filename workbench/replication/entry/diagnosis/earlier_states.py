@@ -175,12 +175,11 @@ def _told(
     names = names_of(case, [one.file for one in [*before, *last]], {held.entries[at] for at in some.entry.tolist()})
     known = own_origins(case, shown, last[0].replica.suffix)
     labels = list(case.snapshots)
+    numbers = {one.replica.server: files.last_of(one.replica.server) for one in [*last, *before]}
     for at in range(len(some)):
         time, origin = held.cid(some, at)
         having = [one for one, has in zip(before, holders[len(last) :], strict=True) if has[at]]
-        ends_without = {
-            name: (number := files.last_of(name)) is None or not holders[number][at] for name in _names(having)
-        }
+        ends_without = {name: (of := numbers[name]) is None or not holders[of][at] for name in _names(having)}
         losing = [one for one in having if ends_without[one.replica.server]]
         if not losing or kept[at]:  # the last file of every server that had it shows it
             continue
