@@ -15,6 +15,7 @@ from workbench import Case
 from workbench.diagnosis.case_diagnosis import diagnose
 from workbench.diagnosis.change_explanation import story
 from workbench.diagnosis.diagnosis_text import headline
+from workbench.model import Problem
 from workbench.repair.planner import plan
 
 Backup = dict[str, Any]
@@ -234,6 +235,15 @@ def test_a_server_is_known_by_its_uuid_whatever_its_file_is_called(tmp_path: Pat
     assert one["server"] == "c" and "it was restored from an older state" in one["summary"]
     taken = {"a": a, "b": still}  # the file of C is called as that of B was, which was not collected again
     assert not thrown(of(tmp_path / "taken", {**FIRST, "c": c}, taken))
+
+
+def test_what_a_later_change_replaced_is_explained_as_of_the_snapshot_that_names_it(tmp_path: Path) -> None:
+    of(tmp_path, FIRST, second(REFRESHED, mail(2, cid=(850, "a"))))
+    case = Case.open(tmp_path / "case")
+    with pytest.raises(Problem, match="and s1 does") as raised:
+        story(case, LOST)
+    assert "--as-of s1" in str(raised.value)
+    assert {row["verdict"] for row in story(case, LOST, as_of="s1")["servers"]} == {"pending", "present"}
 
 
 @pytest.mark.parametrize("without", ["first", "last"])
