@@ -42,6 +42,7 @@ def _untold(view: View, server: str, filled: Collection[str]) -> bool:
 
 
 def shows_entries(view: View, server: str) -> bool:
+    """True if entries of a server were collected."""
     replica = view.context.replica(server, view.suffix)
     return replica is not None and states_of(view.context.case, view.context.topology, replica) is not None
 
