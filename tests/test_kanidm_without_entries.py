@@ -70,3 +70,24 @@ def test_what_could_not_be_read_of_a_file_a_server_may_have_alone(tmp_path: Path
     assert course.costs == "whatever only A has of what could not be read in its file"
     assert "of the entries that could be read in its file it has no changes" in made.steps[0].says
     assert "where its file could not be read" in made.steps[1].risk
+
+
+def test_what_only_its_maker_shows_is_on_its_way_from_nobody_else(tmp_path: Path) -> None:
+    """C is past the window, and made a change that the ranges of B cover; entries of B were not collected."""
+    made = {**BASE, 4: Entry((0, "a"), {"mail": (LATE - 5, "c")})}
+    case = loaded(
+        tmp_path,
+        a=backup("a", LATE, KEPT, BASE),
+        b=backup("b", LATE, [*KEPT, (LATE - 5, "c")]),
+        c=backup("c", LATE, [(0, "a"), (0, "b"), (0, "c"), (LATE - 5, "c")], made),
+    )
+    found = diagnose(case)
+    (row,) = found["pending"]
+    assert (row["server"], row["suppliers"], row["through"]) == ("A", [], ["B"])
+    (one,) = (one for one in found["findings"] if one["code"] == "PENDING_CHANGES")
+    assert one["summary"].endswith("B claims them, and sends what entries there show of them")
+    planned = plan(case)
+    assert [one.way for one in planned.courses if one.chosen] == ["refresh-from-A"], "what B has nothing tells"
+    assert not any("on its way" in line for line in planned.open)
+    (line,) = (line for line in planned.open if line.startswith("1 change waits for A"))
+    assert "collect a backup of B with its entries" in line

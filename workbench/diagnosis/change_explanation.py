@@ -57,6 +57,10 @@ def story_in(
     explained = shown.system.replication().explain(case, shown, key, logs)
     key, found, senders = explained.position, explained.verdicts, explained.senders
     if not found:
+        named = {row["snapshot"] for row in _proofs(case, shown, key)}
+        if before := [label for label in case.snapshots if label in named and label != shown.snapshot]:
+            what = f"of this snapshot nothing names {position}, and {', '.join(before)} does"
+            raise Problem(what, shown.snapshot, f"explain it as of then: --as-of {before[-1]}")
         do = "check it for a typing error, or load the files that name it"
         raise Problem(f"nothing in the case names {position}", shown.snapshot, do)
     names = sorted({one.server for one in found})

@@ -393,7 +393,7 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
             if coming and row.get("rests")
             else who
             if coming and row["suppliers"]
-            else passed_on(row["through"])
+            else passed_on(context, row)
             if coming
             else no_way_now(context, row, failing)
         )

@@ -171,11 +171,17 @@ def only_earlier(context: DetectorContext, rows: Iterable[Mapping[str, Any]]) ->
 
 
 def _gone(context: DetectorContext, row: Mapping[str, Any]) -> GoneChange | None:
-    keys = ("suffix", "position", "entry", "attribute")
     if row.get("held_by") or row.get("cause") != THROWN_AWAY:
         return None
-    found = (one for one in context.verdicts.gone if all(one.change[key] == row.get(key) for key in keys))
-    return next(found, None)
+    return context.once(_gone_by_change).get(_change_of(row))
+
+
+def _change_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["suffix"], row["position"], row.get("entry"), row.get("attribute")
+
+
+def _gone_by_change(context: DetectorContext) -> dict[tuple[Any, ...], GoneChange]:
+    return {_change_of(one.change): one for one in reversed(context.verdicts.gone)}
 
 
 def _who_lost(context: DetectorContext, row: Mapping[str, Any]) -> str:

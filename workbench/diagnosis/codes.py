@@ -32,7 +32,8 @@ GENERAL: Mapping[str, Code] = {
         (INFO, WARNING, ERROR),
     ),
     "ROLLED_BACK": Code(
-        "others hold a change of this server's own origin above all that it knows of itself: its data is of an older state",
+        "others hold a change of this server's own origin above all that it knows of itself, or an earlier file of it that pulls "
+        "does: its data is of an older state",
         (WARNING, ERROR),
     ),
     "OWN_CHANGES_HIDDEN": Code(

@@ -436,8 +436,14 @@ def busy_step(context: DetectorContext, server: str, suffix: str | None) -> Mapp
     )
 
 
-def passed_on(through: Sequence[str]) -> str:
+def passed_on(context: DetectorContext, row: Mapping[str, Any]) -> str:
     """How changes come that nobody would send now."""
+    through: Sequence[str] = row["through"]
+    about = row["suffix"], row["origin"]
+    waiting = {one["server"] for one in context.verdicts.pending if (one["suffix"], one["origin"]) == about}
+    if not waiting & {*through}:
+        claim, sends = ("claims", "sends") if len(through) == 1 else ("claim", "send")
+        return f"{listed(through, 'and', _NAMED)} {claim} them, and {sends} what entries there show of them"
     waits = "waits for them itself" if len(through) == 1 else "wait for them themselves"
     return f"they come through {listed(through, 'or', _NAMED)}, which {waits}"
 

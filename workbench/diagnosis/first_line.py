@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from workbench.diagnosis.set_back_evidence import by_earlier_file
+
 Row = Mapping[str, Any]
 
 _COUNTS = re.compile(r"((?:up to |at least )?([\d,]+)) (?=(?:is|are|has|have|waits?) )")
@@ -24,6 +26,8 @@ _DOUBTS = frozenset(
 def doubts(finding: Row) -> bool:
     """True if after a finding nobody can say that no change is missing."""
     if finding["code"] in _DOUBTS and finding["severity"] != "info":
+        return True
+    if finding["code"] == "ROLLED_BACK" and by_earlier_file(finding["evidence"]):
         return True
     return bool(finding.get("root")) and finding["severity"] == "error"
 

@@ -159,7 +159,8 @@ KEYS: Mapping[str, str] = {
     "pending[].refused[].times": "how often its access log shows that",
     "pending[].refused[].operation": "what the change does; null: not known",
     "pending[].refused[].target": "the entry that it is about; null: not known",
-    "pending[].through": "where nobody would send them now: servers that wait for them too, and pass them on over links that run",
+    "pending[].through": "where nobody would send them now: servers that wait for them too, or claim them, and pass them on over "
+    "links that run",
     "pending[].uncovered": "true: beyond every collected vector, its maker's too, and its maker is not known to have lost it",
     "pending[].lost_by": "the server that made them and does not have them any more, for its data were replaced; null: none",
     "pending[].queued": "of a replica with a queue: how many of them stand in it, before the first that it lacks; "

@@ -27,6 +27,7 @@ from workbench.diagnosis.relayed_changes import (
     Wait,
     held_up,
 )
+from workbench.diagnosis.set_back_evidence import by_earlier_file
 from workbench.model import Finding, listed, step
 from workbench.rules.link_failures import (
     BUSY,
@@ -56,7 +57,7 @@ _BY_POSITION = (
 """Concluded from comparing the positions of two servers."""
 
 
-_AMONG_ALIKE = ("OWN_CHANGES_HIDDEN", "MISSED_CHANGE", "STRANDED_CHANGE", "PENDING_CHANGES")
+_AMONG_ALIKE = ("OWN_CHANGES_HIDDEN", "MISSED_CHANGE", "CHANGES_THROWN_AWAY", "STRANDED_CHANGE", "PENDING_CHANGES")
 """Of these, what is said of servers that are compared with each other."""
 
 _STANDS_STILL = "VECTOR_STANDS_STILL"
@@ -317,7 +318,11 @@ def _clock_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bo
 
 def _wakes(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True if the one finding would have changes sent to the restored server that the root is about."""
-    if root.code != "ROLLED_BACK" or one.code not in ("LINK_DISABLED", "LINK_FAILING", "PENDING_CHANGES"):
+    if (
+        root.code != "ROLLED_BACK"
+        or by_earlier_file(root.evidence)
+        or one.code not in ("LINK_DISABLED", "LINK_FAILING", "PENDING_CHANGES")
+    ):
         return False
     return root.suffix == one.suffix and root.server == (
         ends.get((one.server, one.suffix, one.link)) if one.link else one.server

@@ -1,4 +1,7 @@
-"""The finding ROLLED_BACK: a server runs on an older state, for others hold own changes of it that it does not know."""
+"""The finding ROLLED_BACK: a server runs on an older state, for others hold own changes of it that it does not know.
+
+Where servers pull, an earlier file of the same UUID says so as well: `set_back`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from workbench.diagnosis.changes_thrown_away import kept_by_entries
 from workbench.diagnosis.made_by_others import makers_of
 from workbench.diagnosis.missed_by_vector import lost_with
 from workbench.diagnosis.replaced_data import replaced_after
+from workbench.diagnosis.set_back import set_back
 from workbench.model import Finding, counted, first_few, step
 from workbench.replication.entry.diagnosis.state_comparison import clock_of
 from workbench.rules.vectors import last
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
 def rolled_back(context: DetectorContext) -> Iterator[Finding]:
     """Others hold own changes of a server, made before it was read, that it does not know: it runs on an older state."""
-    newest = context.newest()
+    newest, told = context.newest(), set[tuple[str, str | None]]()
     for replica in context.topology.replicas:
         if replica.origin is None or not (replica.claims or replica.log):
             continue
@@ -31,7 +35,7 @@ def rolled_back(context: DetectorContext) -> Iterator[Finding]:
         others = {
             other.server: _last(other, replica.origin)
             for other in context.topology.replicas
-            if other.suffix == replica.suffix and other is not replica
+            if other.suffix == replica.suffix and other is not replica and not _apart(context, other, replica)
         }
         ahead = {server: position for server, position in others.items() if position > own}
         if not ahead:
@@ -68,6 +72,7 @@ def rolled_back(context: DetectorContext) -> Iterator[Finding]:
                 continue  # its vector was made anew, and its data are those of before
             why = "its vector was made anew, as where a server is made a supplier again, or it was restored from an older state"
             shown = "or its vector was made anew"
+        told.add((replica.server, replica.suffix))
         yield Finding(
             "ROLLED_BACK",
             "error",
@@ -87,6 +92,14 @@ def rolled_back(context: DetectorContext) -> Iterator[Finding]:
             else f"own changes are gone on {replica.server}"
             + (f": {replaced}, without them" if replaced else f", {shown}"),
         )
+    if context.topology.pulling:
+        yield from set_back(context, told)
+
+
+def _apart(context: DetectorContext, one: Replica, other: Replica) -> bool:
+    """True of servers that pull and are of two domains: what each claims is of other changes."""
+    domains = {one.generation, other.generation} - {None}
+    return context.topology.pulling is not None and len(domains) > 1
 
 
 def _refuses(context: DetectorContext, replica: Replica) -> str:

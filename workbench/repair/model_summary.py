@@ -8,6 +8,7 @@ from typing import Any
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.model import Finding, System, counted
 from workbench.repair.plan_types import EvaluatedRepair, ProposedRepair
+from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.rules.repair_model import ChangeGroup, MissingAt, Model
 from workbench.topology.topology import Replica
 
@@ -84,8 +85,8 @@ def not_waited_for(context: DetectorContext, model: Model, suffix: str | None) -
 
 def arriving(
     context: DetectorContext, model: Model, running: Model, suffix: str | None, waits: Mapping[str, int]
-) -> Iterator[tuple[str, int]]:
-    """Which servers get how many changes over the links that run, as they do in `running`.
+) -> Iterator[tuple[str, int, int]]:
+    """Which servers get how many changes over the links that run, as they do in `running`; and how many more by claims alone.
 
     waits   for how many changes each server waits by the diagnosis that somebody would send: it knows more than the model
     """
@@ -96,8 +97,11 @@ def arriving(
     for name in sorted({*coming, *newer} & waits.keys()):
         mine, (come, stay) = coming.get(name, []), newer.get(name, (0, 0))
         whole = bool(mine) and len(mine) == sum(lack.server == name for lack in model.pending())
+        claimed = 0
+        if isinstance(running, PullModel) and isinstance(model, PullModel):
+            claimed = model.changes(running.by_claims(mine, model))
         if count := waits[name] - stay if whole else model.changes(mine) + come:
-            yield name, count
+            yield name, max(0, count - claimed), min(count, claimed)
 
 
 def _newer(context: DetectorContext, running: Model, suffix: str | None) -> dict[str, tuple[int, int]]:

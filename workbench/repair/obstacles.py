@@ -16,7 +16,7 @@ from workbench.diagnosis.relayed_changes import (
     STOPPED_BECAUSE,
 )
 from workbench.model import Finding, System, listed
-from workbench.replication.entry.diagnosis.state_comparison import OWN_SINCE
+from workbench.replication.entry.diagnosis.state_comparison import OWN_SINCE, states_of
 from workbench.rules.repair_model import MissingAt, Model
 from workbench.topology.topology import Link, Topology
 
@@ -66,8 +66,11 @@ def stopped_servers(findings: Sequence[Finding], suffix: str | None) -> dict[str
     return {server: code for code in codes for server in told_of(code, findings, suffix)}
 
 
-def arrival_notes(context: DetectorContext, count: int, server: str, suffix: str | None) -> list[str]:
-    """What comes to a server over links that run, and what of it the server refuses."""
+def arrival_notes(context: DetectorContext, server: str, count: int, claimed: int, suffix: str | None) -> list[str]:
+    """What comes to a server over links that run, and what of it the server refuses.
+
+    claimed  how many more come if a server has them whose entries were not collected
+    """
     refused = refused_at(context.verdicts.pending, server, suffix)[:count]
     said = []
     mine = [row for row in context.verdicts.pending if (row["server"], row["suffix"]) == (server, suffix)]
@@ -85,6 +88,13 @@ def arrival_notes(context: DetectorContext, count: int, server: str, suffix: str
         )
     if coming := count - len(refused) - own:
         said.append(_on_its_way(coming, server, busy_links(context, server, suffix)))
+    if claimed:
+        blind = listed(sorted(_blind(context, suffix)), "and")
+        waits, it = ("change waits", "it") if claimed == 1 else ("changes wait", "them")
+        said.append(
+            f"{claimed:,} {waits} for {server}, and nothing tells that who would send {it} has {it}: collect a backup of {blind} "
+            "with its entries, and plan anew"
+        )
     refused = [one for one in refused if not harmless(one)]
     if refused:
         was, they, them = (
@@ -96,6 +106,13 @@ def arrival_notes(context: DetectorContext, count: int, server: str, suffix: str
             "change of the same origin arrives (PENDING_CHANGES); collect again when the steps are done"
         )
     return said
+
+
+def _blind(context: DetectorContext, suffix: str | None) -> set[str]:
+    """The servers whose vector is known, and no entries."""
+    shown = context.topology
+    mine = (one for one in shown.replicas if one.suffix == suffix and one.claims)
+    return {one.server for one in mine if states_of(context.case, shown, one) is None}
 
 
 def on_their_way(

@@ -324,7 +324,7 @@ class _Planned:
         for name in waits if whole else ():
             waits[name] -= sum(row["count"] for row in self._stuck((name, suffix)))
         found = arriving(self.context, model, running, suffix, waits)
-        coming = [(name, said) for name, count in found for said in arrival_notes(self.context, count, name, suffix)]
+        coming = [(one[0], said) for one in found for said in arrival_notes(self.context, *one, suffix)]
         self.open += [said for _, said in coming]
         self.behind = frozenset((model.pending() & later.held()) - running.held() - self.unjudged if failing else ())
         self.dropped = dropped_of(model) - self.unjudged

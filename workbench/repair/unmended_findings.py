@@ -17,6 +17,7 @@ from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.diagnosis.failing_links import LINK_DISABLED, LINK_FAILING
 from workbench.diagnosis.left_in_logs import gone_with_the_data
+from workbench.diagnosis.set_back_evidence import by_earlier_file
 from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED
 from workbench.model import Finding, counted, ends, listed
 from workbench.repair.choices import DECIDED_BY_A_PERSON
@@ -419,7 +420,8 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
         return level
     mine = [(row, taken.before[key]) for key, row in rows if key in taken.before]
     if one.code == ROLLED_BACK:
-        return level and any(before["missing"] or before["pending"] for _, before in mine)
+        waited = any(before["missing"] or before["pending"] for _, before in mine)
+        return level and waited and not by_earlier_file(one.evidence)
     if one.code in taken.cured:
         # What is said of several nodes ends when what each of them waits for arrives.
         named = {str(row["node"]) for row in one.evidence if row.get("node")}

@@ -141,6 +141,12 @@ def _since(context: DetectorContext, last: ServerFile, earlier: ServerFile) -> s
     server, before, own = last.replica.server, earlier.replica.origin, own_of(last.file) or last.replica.origin
     collected = last.file.snapshot == context.topology.snapshot
     by = "" if collected else f", as {_named([last])} shows"
+    domains = earlier.replica.generation, last.replica.generation
+    if None not in domains and domains[0] != domains[1]:
+        return (
+            f"{server} is in another domain since{by}: it was refreshed into that of {domains[1]}, and keeps nothing of its "
+            "former one"
+        )
     if before and own and before != own:
         return (
             f"{server} has another server UUID since{by}: it was refreshed, which deletes all that its supplier lacks"

@@ -32,16 +32,17 @@ def has_alone(view: View, server: str, filled: Collection[str], count: int) -> s
 def _kept_blind(view: View, filled: Collection[str]) -> list[str]:
     """The servers that keep their data, and whose entries were not collected."""
     kept = view.model.servers.keys() - {*filled}
-    return sorted(name for name in kept if not _shows_entries(view, name))
+    return sorted(name for name in kept if not shows_entries(view, name))
 
 
 def _untold(view: View, server: str, filled: Collection[str]) -> bool:
     """True if nothing tells what a server alone has: no entries of it, or of none that keeps its data, were collected."""
     kept = view.model.servers.keys() - {*filled}
-    return not _shows_entries(view, server) or len(_kept_blind(view, filled)) == len(kept)
+    return not shows_entries(view, server) or len(_kept_blind(view, filled)) == len(kept)
 
 
-def _shows_entries(view: View, server: str) -> bool:
+def shows_entries(view: View, server: str) -> bool:
+    """True if entries of a server were collected."""
     replica = view.context.replica(server, view.suffix)
     return replica is not None and states_of(view.context.case, view.context.topology, replica) is not None
 

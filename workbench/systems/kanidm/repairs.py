@@ -28,7 +28,7 @@ from workbench.systems.kanidm.domains import (
     only_new,
 )
 from workbench.systems.kanidm.filling_order import after_what_others_miss
-from workbench.systems.kanidm.lone_changes import has_alone, untold_loss
+from workbench.systems.kanidm.lone_changes import has_alone, shows_entries, untold_loss
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 
 if TYPE_CHECKING:
@@ -359,12 +359,13 @@ class Refresh:
 
     @staticmethod
     def _sources(view: View, server: str, *, strange: bool = False) -> list[str]:
-        """The servers that it could be filled from, of its own domain or of others: links to it count, where any are known."""
+        """The servers that it could be filled from, of its own domain or of others; those of unknown entries come last."""
         model = view.model
         linked = {link.supplier for link in model.links if link.consumer == server and link.runs} - {server}
         others = of_another_domain(model, server)
         linked &= others if strange else model.servers.keys() - others
-        return sorted(linked, key=lambda name: (-len(model.servers[name].holds), name))
+        blind = {name for name in linked if not shows_entries(view, name)}
+        return sorted(linked, key=lambda name: (name in blind, -len(model.servers[name].holds), name))
 
     def _draft(self, view: View, *fillings: Filling, ask: str = "") -> ProposedRepair:
         """Each filled server is backed up before anything is filled. `ask`: why a person has to ask for it."""

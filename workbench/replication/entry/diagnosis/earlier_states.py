@@ -4,13 +4,15 @@
     B.json of the last snapshot     B has another UUID, mail as it was at 0: B was refreshed before anybody pulled 250 from it
     A.json of the last snapshot     mail as it was at 0
 
+The same where B.json of the last snapshot is of another domain: who is refreshed into that keeps nothing of its former one.
+
 A change that a later one of the attribute replaced, or the deletion of its entry, is without effect: no server lacks it. Nor is
 anything told of an entry that may have been deleted since and forgotten, as every deletion is after a while.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +20,20 @@ import numpy as np
 
 from workbench.case.case import Case
 from workbench.diagnosis.entry_names import names_of
-from workbench.engine.states import LOOKED_AT, EntryStates, Lacked, differing, held_together, states_in, unlike
+from workbench.engine.states import (
+    LOOKED_AT,
+    EntryStates,
+    Lacked,
+    differing,
+    held_together,
+    states_in,
+    states_of_named,
+    unlike,
+)
 from workbench.replication.entry.diagnosis.server_files import ServerFile, earlier_files, own_origins
 from workbench.replication.entry.rules.entries import Ranges
 from workbench.rules.verdicts import SAYS
+from workbench.tables import Numbers
 from workbench.topology.topology import EARLIER_SNAPSHOT, Row, Topology
 
 CHANGE_STATE = "change_state"
@@ -40,7 +52,7 @@ class GoneChange:
 
     change        its row, with a server that showed it and does not any more: its maker, if that is among them
     files         the earlier files of that server that show it
-    last          the last file of that server, which does not
+    last          the last file of that server, which does not: in another domain, if it is there now
     missed_by     servers whose vector covers it
     may_have      servers whose vector covers it and whose entries were not collected
     not_again     last files of servers that were not collected again, and that show it or may have received it since
@@ -65,34 +77,46 @@ class _Files:
     """The files that are compared.
 
     last      the last file of each server: those of the servers that were collected come first, then those of the servers that
-              are there in another domain, then those of the servers that were not collected again
+              are there without telling their domain, then those of the servers that were not collected again
     before    the others, in the order of time
+    moved     the present file of each server that is in another domain now
     present   how many of the last files are of servers that were collected
     closed    how many of the last files come before those of the servers that were not collected again
     """
 
     last: Sequence[ServerFile]
     before: Sequence[ServerFile]
+    moved: Mapping[str, ServerFile]
     present: int
     closed: int
 
-    def last_of(self, server: str) -> int:
-        """The number of the last file of a server."""
-        return next(number for number, one in enumerate(self.last) if one.replica.server == server)
+    def last_of(self, server: str) -> int | None:
+        """The number of the last file of a server; None: it is in another domain now."""
+        return next((number for number, one in enumerate(self.last) if one.replica.server == server), None)
+
+    def last_file(self, server: str) -> ServerFile:
+        """The last file of a server."""
+        number = self.last_of(server)
+        return self.moved[server] if number is None else self.last[number]
 
     def lost_in(self, server: str, after: ServerFile) -> ServerFile:
         """The first file of a server behind one that shows a change, the last one that does."""
         mine = [one for one in self.before if one.replica.server == server]
         later = mine[next(number for number, one in enumerate(mine) if one is after) + 1 :]
-        return later[0] if later else self.last[self.last_of(server)]
+        return later[0] if later else self.last_file(server)
 
 
 def gone_changes(
-    case: Case, shown: Topology, present: Sequence[ServerFile], without_entries: Sequence[tuple[str, Ranges]]
+    case: Case,
+    shown: Topology,
+    present: Sequence[ServerFile],
+    without_entries: Sequence[tuple[str, Ranges]],
+    elsewhere: Sequence[ServerFile] = (),
 ) -> list[GoneChange]:
     """What earlier files of servers of one domain show, and none of the present ones nor anything in its place.
 
     without_entries  the servers of the domain whose entries were not collected, with what they claim
+    elsewhere        present files of the servers of other domains
     """
     earlier = list(earlier_files(case, shown, present))
     if not earlier or not present:
@@ -100,12 +124,13 @@ def gone_changes(
     names = {one.replica.server for one in present}
     newest = {one.replica.server: one for one in earlier if one.replica.server not in names}
     blind = {server for server, _ in without_entries}
-    there = {one.server for one in shown.replicas if one.claims} - blind
-    elsewhere = [one for server, one in newest.items() if server in there]
-    away = [one for server, one in newest.items() if server not in there]
-    last = [*present, *elsewhere, *away]
-    before = [one for one in earlier if all(one is not other for other in newest.values())]
-    files = _Files(last, before, len(present), len(present) + len(elsewhere))
+    moved = {one.replica.server: one for one in elsewhere if one.replica.server in newest}
+    there = {one.server for one in shown.replicas if one.claims} - blind - moved.keys()
+    untold = [one for server, one in newest.items() if server in there]
+    away = [one for server, one in newest.items() if server not in there and server not in moved]
+    last = [*present, *untold, *away]
+    before = [one for one in earlier if all(one is not other for other in [*untold, *away])]
+    files = _Files(last, before, moved, len(present), len(present) + len(untold))
     everything = [*last, *before]
     states, digests = ([case.parts(name, one.file) for one in everything] for name in ("states", "digests"))
     found: list[GoneChange] = []
@@ -145,15 +170,18 @@ def _told(
         return
     holders = held.holders(some)
     lacks = [held.lacking(number, some) for number in range(len(present))]
-    clock = {one.replica.server: one.now for one in last}
+    clock = {one.replica.server: one.now for one in [*last, *files.moved.values()]}
+    kept = _kept(case, held, some, files.moved.values())
     names = names_of(case, [one.file for one in [*before, *last]], {held.entries[at] for at in some.entry.tolist()})
     known = own_origins(case, shown, last[0].replica.suffix)
     labels = list(case.snapshots)
+    numbers = {one.replica.server: files.last_of(one.replica.server) for one in [*last, *before]}
     for at in range(len(some)):
         time, origin = held.cid(some, at)
         having = [one for one, has in zip(before, holders[len(last) :], strict=True) if has[at]]
-        losing = [one for one in having if not holders[files.last_of(one.replica.server)][at]]
-        if not losing:  # the last file of every server that had it shows it
+        ends_without = {name: (of := numbers[name]) is None or not holders[of][at] for name in _names(having)}
+        losing = [one for one in having if ends_without[one.replica.server]]
+        if not losing or kept[at]:  # the last file of every server that had it shows it
             continue
         maker = next((one for one in losing if one.replica.origin == origin), losing[-1])
         server = maker.replica.server
@@ -177,7 +205,7 @@ def _told(
         yield GoneChange(
             row,
             [one for one in having if one.replica.server == server],
-            last[files.last_of(server)],
+            files.last_file(server),
             [
                 one.replica.server
                 for number, one in enumerate(present)
@@ -189,6 +217,25 @@ def _told(
             origin not in known,
             attribute < 0 and all(time < before_that for before_that in cut),
         )
+
+
+def _names(files: Iterable[ServerFile]) -> set[str]:
+    return {one.replica.server for one in files}
+
+
+def _kept(case: Case, held: EntryStates, some: Lacked, files: Iterable[ServerFile]) -> Numbers:
+    """Which of these changes present files of other domains show, all the same."""
+    found = np.zeros(len(some), bool)
+    entries = sorted({held.entries[at] for at in some.entry.tolist()})
+    columns = ["entry", "attribute", "origin", "hi"]
+    for one in files:
+        rows = states_of_named(case.parts("states", one.file), entries, columns).to_pylist()
+        shows = {(row["entry"], row["attribute"] or None, row["hi"], row["origin"]) for row in rows}
+        for at in np.flatnonzero(~found).tolist():
+            attribute = int(some.attribute[at])
+            name = None if attribute < 0 else held.attributes[attribute]
+            found[at] = (held.entries[int(some.entry[at])], name, *held.cid(some, at)) in shows
+    return found
 
 
 def _may_have_received(one: ServerFile, lost: Mapping[str, int], labels: Sequence[str]) -> bool:

@@ -43,7 +43,8 @@ def of_gone(context: DetectorContext, gone: Iterable[GoneChange]) -> tuple[str, 
     The order of the files, where no clock of the server tells it, and that nobody got the changes behind its own file.
     """
     shown, found = context.topology, dict[str, None]()
-    for one in gone:
+    # Changes of the same files rest on the same.
+    for one in {(id(one.last), *map(id, one.files)): one for one in gone}.values():
         if any(file.now >= one.last.now for file in one.files):
             found[COLLECTED_IN_ORDER] = None
         lost = one.last.replica

@@ -166,12 +166,17 @@ class PullOutcomes:
         return sum(fate.count for number, fate in awaited.items() if number in holds)
 
     def through(self, server: str, origin: str) -> list[str]:
-        """Servers from which it pulls, that wait for these changes themselves, and pass them on."""
-        coming = {*self._coming(server, origin)}
-        feeding = {link.supplier for link in self._now.links if link.consumer == server and link.runs}
+        """Servers from which it pulls, that wait for these changes themselves, and pass them on.
+
+        Where none waits, those that claim them: what they send, their entries tell.
+        """
+        coming, later = {*self._coming(server, origin)}, self._later
+        links = (link for link in self._now.links if link.consumer == server and link.runs)
+        feeding = {link.supplier for link in links if later.stuck(link) is None}
         feeding = {name for name in feeding & self._now.servers.keys() if coming & self._later.servers[name].holds}
         wait = {name for name in feeding if coming - self._now.servers[name].holds}
-        return sorted(wait or feeding)
+        runs = {link.supplier for link in self._now.links if link.consumer == server and self._now.stuck(link) is None}
+        return sorted(wait or feeding & runs or feeding)
 
     @cached_property
     def _pending(self) -> Mapping[str, Sequence[int]]:

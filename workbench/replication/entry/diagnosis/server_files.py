@@ -7,7 +7,7 @@ s1 B.json, UUID b    s2 B.json, UUID x; C.json, UUID b    C was called B; B is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.case.case import Case
@@ -45,36 +45,16 @@ def earlier_files(case: Case, shown: Topology, present: Sequence[ServerFile]) ->
     that others tell.
     """
     assert shown.pulling is not None
-    known = _known(case, shown)
-    of_file: dict[tuple[str, str], list[Row]] = {}
-    for row in (
-        case.arrow("vectors").select(["snapshot", "file", "kind", "generation", "origin", "min", "max"]).to_pylist()
-    ):
-        if row["kind"] == "server" and row["snapshot"] in known:
-            of_file.setdefault((row["snapshot"], row["file"]), []).append(row)
     now = {(one.file.snapshot, one.file.file) for one in present}
     clock = {one.replica.server: one.now for one in present}
-    found = []
-    for one in case.inputs:
-        rows = of_file.get((one.snapshot, one.file))
-        if not one.kind or not rows or (one.snapshot, one.file) in now:
-            continue
-        if not any(part["table"] == "states" for part in one.parts):
-            continue
-        told = shown.pulling.now(one.facts)
-        if one.snapshot == shown.snapshot and (told is None or told >= clock.get(one.server, 0)):
-            continue
-        vector = {row["origin"]: Span(row["min"], row["max"]) for row in rows if row["origin"] and row["min"]}
-        domain = next((row["generation"] for row in rows if row["generation"]), None)
-        evidence = (format_with(one.kind).evidence, VECTOR)
-        replica = Replica(one.server, one.suffix, own_of(one), domain, vector, evidence=evidence, told_in=one.file)
-        halves = shown.system.halves
-        ranges = {
-            of: (halves(span.min)[0], halves(span.max)[0]) for of, span in vector.items() if span.min and span.max
-        }
-        time = told if told is not None else max((end for _, end in ranges.values()), default=0)
-        found.append((known.index(one.snapshot), time, one.file, ServerFile(replica, one, ranges, time)))
-    files = [each for *_, each in sorted(found, key=lambda each: each[:3])]
+
+    def told_earlier(one: Input) -> bool:
+        if (one.snapshot, one.file) in now or not any(part["table"] == "states" for part in one.parts):
+            return False
+        told = shown.pulling.now(one.facts) if shown.pulling else None
+        return one.snapshot != shown.snapshot or (told is not None and told < clock.get(one.server, 0))
+
+    files = _read(case, shown, told_earlier)
     domains = {each.replica.generation for each in [*files, *present]} | {each.generation for each in shown.replicas}
     told_domains = domains - {None}
     only = next(iter(told_domains)) if len(told_domains) == 1 else None
@@ -85,6 +65,49 @@ def earlier_files(case: Case, shown: Topology, present: Sequence[ServerFile]) ->
     for each, name in zip(files, names, strict=False):
         if (each.replica.generation or only) in mine:
             yield replace(each, replica=replace(each.replica, server=name))
+
+
+def earlier_of_uuid(case: Case, shown: Topology, replica: Replica) -> list[ServerFile]:
+    """The files of earlier snapshots that are of the UUID of a server, with their entries or without, in the order of time.
+
+    None of a UUID that several servers had in one snapshot.
+    """
+
+    def of_uuid(one: Input) -> bool:
+        return one.snapshot != shown.snapshot and own_of(one) == replica.origin and one.suffix == replica.suffix
+
+    files = _read(case, shown, of_uuid) if replica.origin else []
+    shared = _shared((each.file.server, each.replica.origin, each.file.snapshot) for each in files)
+    return [] if shared else files
+
+
+def _read(case: Case, shown: Topology, wanted: Callable[[Input], bool]) -> list[ServerFile]:
+    """What these files show of their servers, up to this snapshot, in the order of time."""
+    assert shown.pulling is not None
+    known = _known(case, shown)
+    of_file: dict[tuple[str, str], list[Row]] = {}
+    for row in (
+        case.arrow("vectors").select(["snapshot", "file", "kind", "generation", "origin", "min", "max"]).to_pylist()
+    ):
+        if row["kind"] == "server" and row["snapshot"] in known:
+            of_file.setdefault((row["snapshot"], row["file"]), []).append(row)
+    found = []
+    for one in case.inputs:
+        rows = of_file.get((one.snapshot, one.file))
+        if not one.kind or not rows or not wanted(one):
+            continue
+        told = shown.pulling.now(one.facts)
+        vector = {row["origin"]: Span(row["min"], row["max"]) for row in rows if row["origin"] and row["min"]}
+        domain = next((row["generation"] for row in rows if row["generation"]), None)
+        evidence = (format_with(one.kind).evidence, VECTOR)
+        replica = Replica(one.server, one.suffix, own_of(one), domain, vector, evidence=evidence, told_in=one.file)
+        halves = shown.system.halves
+        ranges = {
+            of: (halves(span.min)[0], halves(span.max)[0]) for of, span in vector.items() if span.min and span.max
+        }
+        time = told if told is not None else max((end for _, end in ranges.values()), default=0)
+        found.append((known.index(one.snapshot), time, one.file, ServerFile(replica, one, ranges, time)))
+    return [each for *_, each in sorted(found, key=lambda each: each[:3])]
 
 
 def _known(case: Case, shown: Topology) -> list[str]:

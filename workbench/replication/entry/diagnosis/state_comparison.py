@@ -229,10 +229,10 @@ def peer_of(case: Case, shown: Topology, replica: Replica) -> Peer:
 
 
 def states_of(case: Case, shown: Topology, replica: Replica, table: str = "states") -> Input | None:
-    """The file that shows the server's entries, or holds rows of another table, at the moment of its vector."""
+    """The file that shows the server's entries, or holds rows of another table or of any, at the moment of its vector."""
     mine = (one for one in _inputs(case, shown, replica) if one.file == replica.told_in)
     fitting = (one for one in mine if format_with(one.kind).evidence == CHANGE_STATE)
-    return next((one for one in fitting if any(part["table"] == table for part in one.parts)), None)
+    return next((one for one in fitting if any(table in ("", part["table"]) for part in one.parts)), None)
 
 
 # --- what is missing
@@ -309,8 +309,16 @@ def gone_of(
     case: Case, shown: Topology, servers: Sequence[tuple[Replica, Input]], blind: Sequence[Replica]
 ) -> list[GoneChange]:
     """What only earlier files of these servers show; `blind`: those of their domain without entries."""
-    files = [ServerFile(one, shows, ranges_of(shown, one), now_at(case, shown, one)) for one, shows in servers]
-    return gone_changes(case, shown, files, [(one.server, ranges_of(shown, one)) for one in blind])
+
+    def file_of(one: Replica, shows: Input) -> ServerFile:
+        return ServerFile(one, shows, ranges_of(shown, one), now_at(case, shown, one))
+
+    domains, suffixes = {None, *(one.generation for one, _ in servers)}, {one.suffix for one, _ in servers}
+    others = [one for one in shown.replicas if one.claims and one.suffix in suffixes and one.generation not in domains]
+    told = [(one, states_of(case, shown, one) or states_of(case, shown, one, "")) for one in others]
+    elsewhere = [file_of(one, shows) for one, shows in told if shows]
+    unread = [(one.server, ranges_of(shown, one)) for one in blind]
+    return gone_changes(case, shown, [file_of(*one) for one in servers], unread, elsewhere)
 
 
 class _Check:

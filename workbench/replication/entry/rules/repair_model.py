@@ -78,6 +78,22 @@ class PullModel(Model):
         shown = self._shown()
         return {lack for lack in self.held() - self.unsure if lack.lot in shown}
 
+    def by_claims(self, some: Iterable[MissingAt], before: PullModel) -> set[MissingAt]:
+        """What came from a server whose entries are not known, and could come from nobody who is known to have it.
+
+        before  the servers as they stood before anything was pulled
+        """
+        kept, senders = self.kept(), dict[str, list[str]]()
+        for link in self.links:
+            if link.runs and before.stuck(link) is None:
+                senders.setdefault(link.consumer, []).append(link.supplier)
+        return {
+            lack
+            for lack in some
+            if lack in self.unsure and lack.server not in self.refusing
+            if not any(MissingAt(name, lack.lot) in kept for name in senders.get(lack.server, ()))
+        }
+
     def thrown_away(self, before: Model) -> set[int]:
         """The lots that no server holds for certain any more."""
         return set(range(len(self.lots))) - {lack.lot for lack in self.held() - self.unsure}
