@@ -208,21 +208,34 @@ def queued_otherwise(context: DetectorContext) -> Iterator[Finding]:
             continue
         one, unlike = behind.applied, [at for (_, at), _ in behind.unlike]
         them = "it" if behind.other == 1 else "them"
+        compare = (
+            f"compare {them} with the rows of {one.source}; where its log is right, put its messages into the queue in "
+        )
+        compare += "place of what is there"
+        how, if_anew = "with another content than", f"if {one.source} was made anew, its numbers began anew: then"
+        if behind.under_others:
+            how = "under commits of other transactions in"
+            how = (
+                how
+                if behind.under_others == behind.other
+                else f"otherwise than, {behind.under_others:,} of them {how},"
+            )
+            compare = f"see whether master {one.master} is {one.source}, and whether that was made anew; then {compare}"
+            if_anew = f"if {one.source} was made anew,"
         yield Finding(
             "TXN_CONFLICT",
             "error",
-            f"{one.server}: its queue holds {counted(behind.other, 'transaction')} ({_named(unlike, behind.other, show)}) with "
-            f"another content than the log of {one.source}, its master: its applier would do what {one.source} did not commit",
+            f"{one.server}: its queue holds {counted(behind.other, 'transaction')} ({_named(unlike, behind.other, show)}) "
+            f"{how} the log of {one.source}, its master: its applier would do what {one.source} did not commit",
             server=one.server,
             origin=behind.unlike[0][1],
             items=tuple(map(show, unlike[:ITEMS_SHOWN])),
             evidence=first_few({"commit": commit, "position": show(at)} for (commit, at), _ in behind.unlike),
             fix=(
                 step(
-                    f"{_stop_first(one, them)}compare {them} with the rows of {one.source}; where its log is right, put its "
-                    f"messages into the queue in place of what is there",
+                    f"{_stop_first(one, them)}{compare}",
                     "a slave applies what its queue holds, and does not ask for it again",
-                    f"if {one.source} was made anew, its numbers began anew: then provision {one.server} from it",
+                    f"{if_anew} provision {one.server} from it",
                 ),
             ),
         )

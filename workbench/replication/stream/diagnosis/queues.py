@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.case.case import Case
@@ -114,6 +115,23 @@ def other_contents(whole: Mapping[Key, Row], log: StreamLog) -> list[tuple[tuple
             if _is_unlike(log, row, rows[position], tables):
                 found.append(((rows[position]["commit"], position), origin))
     return sorted(found)
+
+
+def under_other_commits(whole: Mapping[Key, Row], log: StreamLog) -> list[tuple[tuple[int, str], str]]:
+    """The same of what a queue holds under commits under which the log of the master has other transactions.
+
+    queue   103 (commit 3)      log of m   303 (commit 3)      the queue is of another master, or m was made anew
+    """
+    where = pc.field("commit").isin(pa.array(sorted({row["commit"] for row in whole.values()}), pa.int64()))
+    rows = rows_where(log.parts, ["origin", "position", "commit", "outcome"], where).to_pylist() if whole else []
+    logged: dict[int, set[Key]] = {}
+    for row in rows:
+        logged.setdefault(row["commit"], set()).add((row["origin"], row["position"]))
+    return sorted(
+        ((row["commit"], key[1]), key[0])
+        for key, row in whole.items()
+        if row["commit"] in logged and key not in logged[row["commit"]]
+    )
 
 
 def _is_unlike(log: StreamLog, row: Row, queued: Row, tables: frozenset[str]) -> bool:
