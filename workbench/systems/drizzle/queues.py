@@ -21,10 +21,13 @@ from workbench.replication.stream.diagnosis.commits_elsewhere import (
     differing_elsewhere,
     messages_elsewhere,
 )
+from workbench.replication.stream.diagnosis.earlier_logs import log_in_words
 from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.queues import Queue, master_of
 from workbench.replication.stream.diagnosis.rows import purge_below
 from workbench.replication.stream.rules.segments import COMMITTED
 from workbench.safety import printable
+from workbench.systems import format_with
 from workbench.systems.drizzle.queue_alone import absent_numbers, lacking_by_itself
 
 if TYPE_CHECKING:
@@ -306,11 +309,15 @@ def unmatched(context: DetectorContext) -> Iterator[Finding]:
         if not one.unmatched:
             continue
         numbering = sorted(name for name, log in streams.logs.items() if log.by_commit and name != one.server)
+        earlier = _earlier_master(streams, one)
+        says = f"nothing tells whether master {one.master} is {listed(numbering, 'or')}: its queue does not show more of what "
+        says += "one of these logs has, under the same commits and alike, than otherwise"
+        if earlier:
+            says = f"master {one.master} has what {earlier} has, and no present log of it was collected"
         yield Finding(
             "MASTER_NOT_MATCHED",
             "warning",
-            f"{one.server}: nothing tells whether master {one.master} is {listed(numbering, 'or')}: its queue shows no "
-            f"transaction under the commit that one of these logs has it under. What {one.server} lacks of it is not known",
+            f"{one.server}: {says}. What {one.server} lacks of it is not known",
             server=one.server,
             evidence=({"server": one.server, "master": one.master, "commit": one.commit, "logs": numbering},),
             fix=(
@@ -321,6 +328,19 @@ def unmatched(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _earlier_master(streams: Streams, one: Applied) -> str:
+    """The log of a server of an earlier snapshot that has what waits in a queue, in words; empty: none, or several servers."""
+    labels = [*streams.case.snapshots]
+    found: dict[str, str] = {}
+    for label in labels[: labels.index(streams.shown.snapshot)]:
+        files = [file for file in streams.case.inputs if file.snapshot == label and file.kind]
+        logs = [streams.stored(file.server, file) for file in files if format_with(file.kind).is_log]
+        others = [log for log in logs if log.server not in streams.logs and log.by_commit]
+        if server := master_of(Queue(whole=dict(one.waiting)), others):
+            found[server] = log_in_words(server, label)
+    return next(iter(found.values())) if len(found) == 1 else ""
 
 
 def _named(positions: Sequence[str], count: int, show: Callable[[str], str]) -> str:

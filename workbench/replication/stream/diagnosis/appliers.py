@@ -178,6 +178,8 @@ def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> li
         of_server = queues.get(server)
         held = None if of_server is None else _of_master(of_server, master, alone)
         source, candidates = _master(logs, server, held, alone)
+        if source is None and candidates and not (held and (held.whole or held.parts)):
+            source = _by_earlier_queue(case, label, logs, server, master)
         commit = max(commits, default=None)
         waits = None if held is None else held.commits(commit)
         left = _not_applied(held.parts if held else {}, commit, logs[source] if source else None)
@@ -225,6 +227,20 @@ def _master(logs: Mapping[str, StreamLog], server: str, queue: Queue | None, alo
     if alone and len(numbering) == 1:
         return numbering[0].server, True
     return (master_of(queue, numbering) if queue else None), bool(numbering)
+
+
+def _by_earlier_queue(case: Case, label: str, logs: Mapping[str, StreamLog], server: str, master: str) -> str | None:
+    """The server whose log has what an earlier queue held of a master of which the present queue has nothing; None: no one has.
+
+    first snapshot   queue of master 2  204 (commit 4)      second snapshot   nothing of master 2; log of n  204 (commit 4)
+    """
+    labels = [*case.snapshots]
+    numbering = [log for name, log in logs.items() if name != server and log.by_commit]
+    for before in reversed(labels[: labels.index(label)]):
+        queue = queues_of(case, before, masters_in(case, before)).get(server, {}).get(master)
+        if queue and (source := master_of(queue, numbering)):
+            return source
+    return None
 
 
 def behind_of(
