@@ -23,7 +23,13 @@ from workbench.diagnosis.relayed_changes import (
 )
 from workbench.model import System, listed
 from workbench.replication.entry.diagnosis.state_comparison import OWN_SINCE, own_since_say
-from workbench.replication.stream.diagnosis.queued_changes import BEHIND_SAY, held_by, in_a_queue, no_session_say
+from workbench.replication.stream.diagnosis.queued_changes import (
+    BEHIND_SAY,
+    behind_kind,
+    held_by,
+    in_a_queue,
+    no_session_say,
+)
 from workbench.rules.verdicts import MISSING, UNKNOWN
 from workbench.text_table import aligned, one_cell
 from workbench.topology.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
@@ -88,7 +94,7 @@ def summed(found: Row) -> dict[str, Any]:
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
     arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": [], "passed": []}
-    arrives |= {"behind_gap": [], "behind_unlike": [], "own": [], "lost": []}
+    arrives |= {"behind_gap": [], "behind_unlike": [], "behind_part": [], "own": [], "lost": []}
     made_by = {row["name"]: row.get("origin") for row in found.get("servers", ())}
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
@@ -98,15 +104,9 @@ def summed(found: Row) -> dict[str, Any]:
             left = {"count": row["count"] - unapplied[number] - lost, "gone": max(in_no_log(row) - lost, 0)}
             how = how_it_arrives(row)
             own = row.get("may_refuse") == OWN_SINCE and row["origin"] == made_by.get(row["server"])
-            how = (
-                "own"
-                if own and how in ("waiting", "stuck")
-                else "lost"
-                if row.get("lost_by") and how == "stuck"
-                else how
-            )
-            behind = "behind_unlike" if row.get("unlike_first") else "behind_gap"
-            notes = ("passed", "passed_over"), (behind, "behind_gap"), ("held", "held")
+            if how in ("waiting", "stuck") and (own or (row.get("lost_by") and how == "stuck")):
+                how = "own" if own else "lost"
+            notes = ("passed", "passed_over"), (behind_kind(row), "behind_gap"), ("held", "held")
             noted = {"refused": len(row.get("refused") or ())} | {name: row.get(key) or 0 for name, key in notes}
             for name, count in noted.items():
                 if some := min(count, left["count"]) if how == "waiting" else 0:

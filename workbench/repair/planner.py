@@ -173,8 +173,8 @@ class _Planned:
 
     def check(self, only: Sequence[str]) -> None:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
-        known = {one.code for one in self.findings} | {one.server for one in self.context.topology.replicas}
-        known |= {one.origin for one in self.findings if one.origin}
+        known = {name for one in self.findings for name in (one.code, one.server, one.origin) if name}
+        known |= {one.server for one in self.context.topology.replicas}
         for name in (one for one in only if one not in known):
             raise Problem(
                 f"nothing was found of {printable(name)}",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -21,6 +20,7 @@ from workbench.model import (
     listed,
     step,
 )
+from workbench.replication.stream.diagnosis.appliers import APPLIER
 from workbench.replication.stream.diagnosis.by_earlier_log import whole_before
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import big_ones
@@ -39,10 +39,11 @@ from workbench.replication.stream.rules.segments import (
 from workbench.replication.stream.rules.streams import SOURCE_UNCLEAR, UNCLEAR, Difference
 from workbench.systems import format_with
 from workbench.systems.drizzle.ahead_otherwise import ahead_otherwise
-from workbench.systems.drizzle.errant import errant
+from workbench.systems.drizzle.errant import errant, errant_before
 from workbench.systems.drizzle.formats import TRANSACTION_LOG
 from workbench.systems.drizzle.gone_from_log import EARLIER_LOGS
 from workbench.systems.drizzle.not_compared import not_compared
+from workbench.systems.drizzle.not_understood import not_understood
 from workbench.systems.drizzle.queues import QUEUES
 from workbench.systems.drizzle.taken_back import taken_back, taken_back_at_source
 
@@ -101,6 +102,9 @@ def incomplete(context: DetectorContext) -> Iterator[Finding]:
     for key, rows in _odd(context, lambda row: row["outcome"] == INCOMPLETE):
         places = [place for row in rows if (place := _holder(context, row))]
         from_where = f"apply them whole from {places[0]}" if places else "ask the source for them"
+        if waiting := _fetching(context, key):
+            put = f"put all messages of {'it' if len(rows) == 1 else 'them'} into the queue of {listed(waiting.all)}"
+            from_where = f"{waiting.stop}{put}{f', from {places[0]}' if places else ''}"
         yield Finding(
             "TXN_INCOMPLETE",
             "error",
@@ -115,6 +119,25 @@ def incomplete(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+class _Fetching(NamedTuple):
+    """Replicas that have yet to come to what the log of their master has in part, and how a step begins that stops them."""
+
+    all: Sequence[str]
+    stop: str
+
+
+def _fetching(context: DetectorContext, key: Key) -> _Fetching | None:
+    """None: no replica comes to it."""
+    mine = [
+        one
+        for one in _streams(context).behind
+        if one.applied.source == key[0] and any(origin == key[1] for _, origin in one.broken)
+    ]
+    running = sorted({one.applied.server for one in mine if APPLIER not in one.applied.stopped})
+    stop = f"stop {listed(running)} now, and " if running else ""
+    return _Fetching(sorted({one.applied.server for one in mine}), stop) if mine else None
 
 
 def _lacking(rows: Sequence[Row]) -> str:
@@ -162,7 +185,7 @@ def without_end(context: DetectorContext) -> Iterator[Finding]:
             told += f"; their source committed {len(coming):,} of them: the rest is still to come"
         yield Finding(
             "TXN_UNFINISHED",
-            "warning" if waits else "info",
+            "error" if _fetching(context, key) else "warning" if waits else "info",
             f"{key[0]}: {_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply"
             f"{', wait' if waits and not _streams(context).logs[key[0]].by_commit else ''}{told}",
             **_of(key, rows),
@@ -225,6 +248,20 @@ def _settles(
         )
     if unknown == len(rows):
         return step(f"compare the rows that they changed with those of {source}", silent)
+    broken = streams.broken_commits(key[0])
+    places = sorted({each.earlier for at, each in broken.items() if at[0] == key[1] and each.outcome == UNFINISHED})
+    if streams.logs[key[0]].by_commit and places:
+        waiting = _fetching(context, key)
+        put = (
+            f"{waiting.stop}put all messages of {them} into the queue of {listed(waiting.all)}, from"
+            if waiting
+            else "see"
+        )
+        return step(
+            f"{put} {listed(places, 'and')}, which ha{'s' if len(places) == 1 else 've'} {them} whole",
+            f"{key[0]} committed {them}, and a replica passes over what has no end there",
+            f"a replica that is past {them} lacks {them}: compare its rows",
+        )
     if streams.logs[key[0]].by_commit:
         return step(
             f"export the table of {key[0]} again; if the end is still not there, look for the rows of {them} on {key[0]}",
@@ -486,41 +523,6 @@ def _rejects(context: DetectorContext, file: str) -> list[dict[str, Any]]:
     return [row for batch in found for row in batch.to_pylist()]
 
 
-def not_understood(context: DetectorContext) -> Iterator[Finding]:
-    """Fields, statements and entries that the reader does not know: nothing of them is passed over in silence."""
-    label = context.topology.snapshot
-    told: dict[tuple[str, str], Counter[str]] = {}
-    first: dict[tuple[str, str, str], int] = {}
-    # What a record with a wrong checksum seems to hold was not written by any server: RECORD_CORRUPT says it.
-    where = pc.field("unknown").is_valid() & (pc.field("sound").is_null() | pc.field("sound"))
-    for batch in context.rows("segments", ["server", "file", "offset", "unknown"], where, snapshot=label):
-        for row in batch.to_pylist():
-            told.setdefault((row["server"], row["file"]), Counter())[row["unknown"]] += 1
-            first.setdefault((row["server"], row["file"], row["unknown"]), row["offset"])
-    for (server, file), kinds in sorted(told.items()):
-        yield Finding(
-            "RECORD_UNKNOWN",
-            "warning",
-            f"{file}: {_counted(sum(kinds.values()))} what this reader does not know",
-            server=server,
-            evidence=first_few(
-                {"unknown": kind, "count": count, "offset": first[server, file, kind]}
-                for kind, count in sorted(kinds.items())
-            ),
-            fix=(
-                step(
-                    "find out which version of the server wrote the log",
-                    "a newer server may say there what changes the meaning of the rest",
-                    "what is not understood is never applied",
-                ),
-            ),
-        )
-
-
-def _counted(count: int) -> str:
-    return "1 statement or record holds" if count == 1 else f"{count:,} statements or records hold"
-
-
 def ragged(context: DetectorContext) -> Iterator[Finding]:
     """Updates whose rows changed other columns than their header lists."""
     for key, rows in _odd(context, lambda row: row["ragged"] > 0):
@@ -566,7 +568,7 @@ def big(context: DetectorContext) -> Iterator[Finding]:
 
 
 DETECTORS: Detectors = {
-    IDENTITY: (used_again, errant),
+    IDENTITY: (used_again, errant, errant_before),
     HOLES: (
         incomplete,
         without_end,

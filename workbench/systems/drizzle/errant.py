@@ -55,6 +55,37 @@ def errant(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
+def errant_before(context: DetectorContext) -> Iterator[Finding]:
+    """Transactions of a copy's own that only an earlier log of it shows."""
+    streams, show = context.verdicts.streams, context.topology.system.show
+    assert streams is not None
+    for told in streams.alone_before:
+        gone = {lost.position for lost in streams.gone.get((told.server, told.origin), ())}
+        positions = [at for at in told.positions if at not in gone]  # GONE_FROM_LOG tells of the others
+        if not positions:
+            continue
+        count, them = len(positions), "it" if len(positions) == 1 else "them"
+        named = ", ".join(map(show, positions[:3])) + (f" and {count - 3:,} more" if count > 3 else "")
+        yield Finding(
+            "ERRANT_CHANGE",
+            "warning",
+            f"only {told.earlier.place} has {count:,} transaction{'' if count == 1 else 's'} of server {told.origin} ({named}): "
+            f"no log of another server has {them}, and the present log of {told.server} has {them} no more",
+            server=told.server,
+            origin=told.origin,
+            items=tuple(map(show, positions[:ITEMS_SHOWN])),
+            evidence=first_few({"position": show(at), "snapshot": told.earlier.snapshot} for at in positions),
+            fix=(
+                step(
+                    f"look for the rows of {them} on {told.server}; if they are there, save them before {told.server} is "
+                    "provisioned",
+                    "a log that was begun anew, or lost records, does not take the rows with it",
+                    f"find out who wrote on {told.server}: nobody else has them",
+                ),
+            ),
+        )
+
+
 def _passed_over(
     streams: Streams, ahead: Mapping[tuple[str, str], Sequence[str]], server: str, origin: str, positions: Sequence[str]
 ) -> dict[str, tuple[list[str], list[str]]]:

@@ -225,7 +225,7 @@ def changed_in_log(context: DetectorContext) -> Iterator[Finding]:
     assert streams is not None
     for (server, origin), changed in sorted(streams.history.changed.items()):
         positions, them = [show(one.position) for one in changed], "it" if len(changed) == 1 else "them"
-        earlier = _earlier(server, changed)
+        earlier, they = _earlier(server, changed), "it" if len(changed) == 1 else "they"
         yield Finding(
             "TXN_CONFLICT",
             "error",
@@ -237,7 +237,7 @@ def changed_in_log(context: DetectorContext) -> Iterator[Finding]:
             evidence=first_few({"position": show(one.position), "snapshot": one.snapshot} for one in changed),
             fix=(
                 step(
-                    f"compare the rows that {them} changed on {server} with both logs, and apply {them} nowhere before that",
+                    f"compare the rows that {they} changed on {server} with both logs, and apply {them} nowhere before that",
                     "a log is only ever appended to: one of the two is of another server, or was changed",
                     f"if {server} was made anew, its numbers began anew: then provision its replicas from it",
                 ),

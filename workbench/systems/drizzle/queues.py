@@ -21,10 +21,13 @@ from workbench.replication.stream.diagnosis.commits_elsewhere import (
     differing_elsewhere,
     messages_elsewhere,
 )
+from workbench.replication.stream.diagnosis.earlier_logs import log_in_words
 from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.queues import Queue, master_of
 from workbench.replication.stream.diagnosis.rows import purge_below
 from workbench.replication.stream.rules.segments import COMMITTED
 from workbench.safety import printable
+from workbench.systems import format_with
 from workbench.systems.drizzle.queue_alone import absent_numbers, lacking_by_itself
 
 if TYPE_CHECKING:
@@ -208,21 +211,34 @@ def queued_otherwise(context: DetectorContext) -> Iterator[Finding]:
             continue
         one, unlike = behind.applied, [at for (_, at), _ in behind.unlike]
         them = "it" if behind.other == 1 else "them"
+        compare = (
+            f"compare {them} with the rows of {one.source}; where its log is right, put its messages into the queue in "
+        )
+        compare += "place of what is there"
+        how, if_anew = "with another content than", f"if {one.source} was made anew, its numbers began anew: then"
+        if behind.under_others:
+            how = "under commits of other transactions in"
+            how = (
+                how
+                if behind.under_others == behind.other
+                else f"otherwise than, {behind.under_others:,} of them {how},"
+            )
+            compare = f"see whether master {one.master} is {one.source}, and whether that was made anew; then {compare}"
+            if_anew = f"if {one.source} was made anew,"
         yield Finding(
             "TXN_CONFLICT",
             "error",
-            f"{one.server}: its queue holds {counted(behind.other, 'transaction')} ({_named(unlike, behind.other, show)}) with "
-            f"another content than the log of {one.source}, its master: its applier would do what {one.source} did not commit",
+            f"{one.server}: its queue holds {counted(behind.other, 'transaction')} ({_named(unlike, behind.other, show)}) "
+            f"{how} the log of {one.source}, its master: its applier would do what {one.source} did not commit",
             server=one.server,
             origin=behind.unlike[0][1],
             items=tuple(map(show, unlike[:ITEMS_SHOWN])),
             evidence=first_few({"commit": commit, "position": show(at)} for (commit, at), _ in behind.unlike),
             fix=(
                 step(
-                    f"{_stop_first(one, them)}compare {them} with the rows of {one.source}; where its log is right, put its "
-                    f"messages into the queue in place of what is there",
+                    f"{_stop_first(one, them)}{compare}",
                     "a slave applies what its queue holds, and does not ask for it again",
-                    f"if {one.source} was made anew, its numbers began anew: then provision {one.server} from it",
+                    f"{if_anew} provision {one.server} from it",
                 ),
             ),
         )
@@ -293,11 +309,15 @@ def unmatched(context: DetectorContext) -> Iterator[Finding]:
         if not one.unmatched:
             continue
         numbering = sorted(name for name, log in streams.logs.items() if log.by_commit and name != one.server)
+        earlier = _earlier_master(streams, one)
+        says = f"nothing tells whether master {one.master} is {listed(numbering, 'or')}: its queue does not show more of what "
+        says += "one of these logs has, under the same commits and alike, than otherwise"
+        if earlier:
+            says = f"master {one.master} has what {earlier} has, and no present log of it was collected"
         yield Finding(
             "MASTER_NOT_MATCHED",
             "warning",
-            f"{one.server}: nothing tells whether master {one.master} is {listed(numbering, 'or')}: its queue shows no "
-            f"transaction under the commit that one of these logs has it under. What {one.server} lacks of it is not known",
+            f"{one.server}: {says}. What {one.server} lacks of it is not known",
             server=one.server,
             evidence=({"server": one.server, "master": one.master, "commit": one.commit, "logs": numbering},),
             fix=(
@@ -308,6 +328,19 @@ def unmatched(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _earlier_master(streams: Streams, one: Applied) -> str:
+    """The log of a server of an earlier snapshot that has what waits in a queue, in words; empty: none, or several servers."""
+    labels = [*streams.case.snapshots]
+    found: dict[str, str] = {}
+    for label in labels[: labels.index(streams.shown.snapshot)]:
+        files = [file for file in streams.case.inputs if file.snapshot == label and file.kind]
+        logs = [streams.stored(file.server, file) for file in files if format_with(file.kind).is_log]
+        others = [log for log in logs if log.server not in streams.logs and log.by_commit]
+        if server := master_of(Queue(whole=dict(one.waiting)), others):
+            found[server] = log_in_words(server, label)
+    return next(iter(found.values())) if len(found) == 1 else ""
 
 
 def _named(positions: Sequence[str], count: int, show: Callable[[str], str]) -> str:

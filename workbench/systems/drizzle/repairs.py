@@ -145,6 +145,29 @@ def _had_before(view: View, server: str, lots: Iterable[int]) -> str:
     )
 
 
+def _thrown_away(view: View, server: str) -> str:
+    """Why a person has to ask for all data in place of those of a server, whatever it lacks: earlier logs show more of it."""
+    streams, show = view.context.verdicts.streams, view.context.topology.system.show
+    assert streams is not None
+    own = [told for told in streams.alone_before if told.server == server]
+    gone = [lost for (name, _), of_log in streams.gone.items() if name == server for lost in of_log]
+    if not own and not gone:
+        return ""
+    places = listed(sorted({told.earlier.place for told in own} or {lost.log for lost in gone}), "and")
+    if own:
+        kept = [f"{show(at)} of server {told.origin}" for told in own for at in told.positions]
+        named, them = listed(kept, "and", _NAMED), "it" if len(kept) == 1 else "them"
+        return (
+            f"{places} shows {named}, which no log of another server has: if the rows of {them} are on {server}, they are thrown "
+            f"away; first look for them, and save them (ERRANT_CHANGE, GONE_FROM_LOG)"
+        )
+    named, them = listed([show(lost.position) for lost in gone], "and", _NAMED), "it" if len(gone) == 1 else "them"
+    return (
+        f"{server} had {named}, as {places} shows: first see whether the rows of {them} are there (GONE_FROM_LOG): then its log "
+        f"alone lost {them}, and its data need not be replaced for {them}"
+    )
+
+
 def _says(lots: Sequence[int], server: str) -> str:
     return f"apply {counted(len(lots), 'transaction')} to {server} in the order of commits"
 
@@ -528,7 +551,7 @@ class Provision:
                 or (
                     _names_first(guessed) if guessed and any((need.server, lot) in model.unlike for lot in lots) else ""
                 ),
-                asked or _had_before(view, need.server, lots),
+                asked or _thrown_away(view, need.server),
             )
 
 

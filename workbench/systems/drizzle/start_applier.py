@@ -9,9 +9,12 @@ from workbench.repair.plan_types import Need, ProposedRepair, Step, View
 from workbench.replication.stream.diagnosis.appliers import APPLIER, Behind
 from workbench.replication.stream.diagnosis.commits_elsewhere import applied_before
 from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.stream_verdicts import changed_ahead
+from workbench.replication.stream.rules.segments import INCOMPLETE, UNFINISHED
 from workbench.rules.repair_model import Model
 
 START, GAP = "start-applier", "QUEUE_GAP"
+_CODES = {INCOMPLETE: "TXN_INCOMPLETE", UNFINISHED: "TXN_UNFINISHED"}
 
 _NAMED = 5
 """Transactions that a sentence names."""
@@ -46,7 +49,12 @@ class StartApplier:
                 effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
             )
             yield ProposedRepair(
-                START, says, (step,), costs="it is done by hand", refused=_lacking_in_queue(view, link.consumer)
+                START,
+                says,
+                (step,),
+                costs="it is done by hand",
+                refused=_lacking_in_queue(view, link.consumer),
+                unasked=_perhaps_passed(view, link.consumer),
             )
 
 
@@ -71,6 +79,8 @@ def _lacking_in_queue(view: View, server: str) -> str:
         return f"the log of {anew[0]} has other transactions under the numbers of commits than before (GONE_FROM_LOG)"
     if lost := [one for one in mine if one.gone]:
         return _gone_first(view, streams, lost[0])
+    if broken := [one for one in mine if one.broken]:
+        return _in_part_first(view, streams, broken[0])
     if back := [told for one in mine if (told := applied_before(streams.case, streams.shown.snapshot, one.applied))]:
         return (
             f"{server} said in snapshot {back[0][1]} that it had applied commit {back[0][0]:,}, and says less now: first see "
@@ -79,8 +89,8 @@ def _lacking_in_queue(view: View, server: str) -> str:
     if alone := [one for one in mine if one.unlogged]:
         named = listed([view.context.topology.system.show(at) for (_, at), _ in alone[0].unlogged], "and", _NAMED)
         return f"the queue of {server} holds {named}, which the log of {alone[0].applied.source} lacks (GONE_FROM_LOG)"
-    if changed := [one for one in mine if _changed_ahead(streams, one)]:
-        named = listed([*map(view.context.topology.system.show, _changed_ahead(streams, changed[0]))], "and", _NAMED)
+    if changed := [one for one in mine if changed_ahead(streams, one)]:
+        named = listed([*map(view.context.topology.system.show, changed_ahead(streams, changed[0]))], "and", _NAMED)
         return (
             f"it comes to {named}, of which the log of {changed[0].applied.source} has another content than an earlier one: "
             "nothing tells which one was committed (TXN_CONFLICT)"
@@ -115,14 +125,32 @@ def _gone_first(view: View, streams: Streams, behind: Behind) -> str:
     )
 
 
-def _changed_ahead(streams: Streams, behind: Behind) -> list[str]:
-    """Positions of what an applier will come to, and the log of its master has otherwise than an earlier one."""
-    after = behind.applied.commit or 0
-    changed = ((server, one) for (server, _), of_log in streams.history.changed.items() for one in of_log)
-    by_commit = behind.applied.source is not None and streams.logs[behind.applied.source].by_commit
-    return [
-        one.position for server, one in changed if by_commit and server == behind.applied.source and one.place > after
-    ]
+def _in_part_first(view: View, streams: Streams, behind: Behind) -> str:
+    """What an applier would apply a part of, or pass over, for the log of its master has it in part; and where it is whole."""
+    master, show = behind.applied.source or "", view.context.topology.system.show
+    broken = {(origin, at): streams.broken_commits(master)[origin, at] for (_, at), origin in behind.broken}
+    names, them = listed([show(at) for _, at in broken], "and", _NAMED), "it" if len(broken) == 1 else "them"
+    places = sorted({each.earlier for each in broken.values() if each.earlier})
+    whole = f", from {listed(places, 'and')}" if places and all(each.earlier for each in broken.values()) else ""
+    codes = sorted({_CODES[each.outcome] for each in broken.values()})
+    return (
+        f"the log of {master} has {names} in part, and {behind.applied.server} would apply a part of {them}, or pass over {them} "
+        f"for good; first put all messages of {them} into its queue{whole} ({listed(codes, 'and')})"
+    )
+
+
+def _perhaps_passed(view: View, server: str) -> str:
+    """Why a person has to ask for it: something without an end may stand among what the applier comes to; empty: nothing may."""
+    streams, show = view.context.verdicts.streams, view.context.topology.system.show
+    assert streams is not None
+    for one in streams.behind:
+        if one.applied.server == server and one.unended and not is_filled(view.model, server):
+            named = listed([*map(show, one.unended)], "and", _NAMED)
+            return (
+                f"the log of {one.applied.source} has {named} without an end, and lacks numbers of commits behind what {server} "
+                f"applied: {server} may pass over {'it' if len(one.unended) == 1 else 'them'} for good (TXN_UNFINISHED)"
+            )
+    return ""
 
 
 def is_filled(model: Model, server: str) -> bool:

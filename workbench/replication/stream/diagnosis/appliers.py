@@ -19,6 +19,7 @@ from workbench.replication.stream.diagnosis.queues import (
     other_contents,
     queues_of,
     together,
+    under_other_commits,
 )
 from workbench.replication.stream.rules.segments import EVENT, QUEUED, ROLLED_BACK, TAIL
 from workbench.systems import format_with
@@ -94,11 +95,14 @@ class Behind:
     parts  the first of those of which its queue holds a part; in_part: how many such there are
     seen   the highest commit that it applied or has in its queue: it asks for what is above that
     unlike  the first of those that its queue holds with another content than the log; other: how many such there are
+    under_others  how many of these have a commit under which the log has another transaction
     unlike_first  one of these comes before all that its queue lacks
     purged  numbers of commits that it neither applied nor has in its queue, below the first of the log: the first, the last, how
             many; None: there is none, or the log lost records
     at_least  its master gave numbers behind the end of the log, and nothing tells whether these are transactions: more may wait
     gone   what an earlier log of its master has, and neither its queue nor the present log: it fetches what follows instead
+    broken  what the log of its master has in part, and its queue has not: it fetches a part, or passes over it
+    unended  what the log of its master has without an end, and may stand among what it fetches
     unlogged  what its queue holds under numbers of commits under which the log of its master has nothing, and has later ones
     """
 
@@ -116,6 +120,9 @@ class Behind:
     gone: Sequence[tuple[Commit, str]] = ()
     unlogged: Sequence[tuple[Commit, str]] = ()
     unlike_first: bool = False
+    under_others: int = 0
+    broken: Sequence[tuple[Commit, str]] = ()
+    unended: Sequence[str] = ()
 
     def brings(self, origin: str) -> bool:
         """True if something of what it waits for comes: it stands before a gap, or the replica will ask its master for it."""
@@ -171,6 +178,8 @@ def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> li
         of_server = queues.get(server)
         held = None if of_server is None else _of_master(of_server, master, alone)
         source, candidates = _master(logs, server, held, alone)
+        if source is None and candidates and not (held and (held.whole or held.parts)):
+            source = _by_earlier_queue(case, label, logs, server, master)
         commit = max(commits, default=None)
         waits = None if held is None else held.commits(commit)
         left = _not_applied(held.parts if held else {}, commit, logs[source] if source else None)
@@ -220,6 +229,20 @@ def _master(logs: Mapping[str, StreamLog], server: str, queue: Queue | None, alo
     return (master_of(queue, numbering) if queue else None), bool(numbering)
 
 
+def _by_earlier_queue(case: Case, label: str, logs: Mapping[str, StreamLog], server: str, master: str) -> str | None:
+    """The server whose log has what an earlier queue held of a master of which the present queue has nothing; None: no one has.
+
+    first snapshot   queue of master 2  204 (commit 4)      second snapshot   nothing of master 2; log of n  204 (commit 4)
+    """
+    labels = [*case.snapshots]
+    numbering = [log for name, log in logs.items() if name != server and log.by_commit]
+    for before in reversed(labels[: labels.index(label)]):
+        queue = queues_of(case, before, masters_in(case, before)).get(server, {}).get(master)
+        if queue and (source := master_of(queue, numbering)):
+            return source
+    return None
+
+
 def behind_of(
     one: Applied,
     log: StreamLog,
@@ -228,11 +251,14 @@ def behind_of(
     beyond: Beyond,
     passed: Mapping[Key, Row] = _NO_ROWS,
     gone: Mapping[Key, int] = _NOTHING_GONE,
+    broken: Mapping[Key, int] = _NOTHING_GONE,
+    unended: Sequence[str] = (),
 ) -> Behind:
     """What a replica has not applied behind a commit of its master's log, and of what others tell `beyond` the end of that.
 
     passed  what another file has of the commits that the replica passed over
     gone    the commits that an earlier log of the master has, and the present one lacks
+    broken  the commits of which the log of the master has a part; `unended`: those of which nothing tells the number
     """
     gaps: list[tuple[Commit, str]] = []
     parts: list[tuple[Commit, str]] = []
@@ -240,10 +266,13 @@ def behind_of(
     # It asks for what is above the highest commit that it has seen, whether it has all of that or not.
     seen = max([after, *queued, *_ended_parts(one)])
     never = {key: commit for key, commit in gone.items() if commit > after and key not in one.waiting and one.whole}
-    first_hole = min(never.values(), default=None)
+    in_log = {key: commit for key, commit in broken.items() if commit > after and key not in one.waiting and one.whole}
+    first_hole = min((*never.values(), *in_log.values()), default=None)
     waiting = [*_changing(log, {**beyond.waiting, **passed, **one.waiting}, after)]
     known = {(origin, position) for origin, commits in waiting for _, position in commits}
-    waiting += [(origin, [(commit, at)]) for (origin, at), commit in never.items() if (origin, at) not in known]
+    waiting += [
+        (origin, [(commit, at)]) for (origin, at), commit in (never | in_log).items() if (origin, at) not in known
+    ]
     for origin, commits in waiting:
         for commit in commits if one.whole else ():
             part = one.in_part.get(commit[1])
@@ -257,7 +286,9 @@ def behind_of(
                 lacks += 1
             first_hole = min(first_hole or commit[0], commit[0])
         gaps, parts = sorted(gaps)[:limit], sorted(parts)[:limit]
-    unlike = other_contents({key: row for key, row in one.waiting.items() if row["commit"] > after}, log)
+    ahead = {key: row for key, row in one.waiting.items() if row["commit"] > after}
+    others = under_other_commits(ahead, log)
+    unlike = sorted({*other_contents(ahead, log), *others})
     first_unlike = min((commit for (commit, _), _ in unlike), default=None)
     unlike_first = first_unlike is not None and (first_hole is None or first_unlike < first_hole)
     first_hole = first_unlike if unlike_first else first_hole
@@ -272,9 +303,12 @@ def behind_of(
     end = max(after, log.last_commit or 0)
     numbered = {row["commit"] for row in (*beyond.waiting.values(), *one.waiting.values()) if row["commit"] > end}
     at_least = beyond.top - end > len(numbered)
-    passing = sorted(((commit, at), origin) for (origin, at), commit in never.items())
+    passing, broken_off = (sorted(((commit, at), of) for (of, at), commit in each.items()) for each in (never, in_log))
     lists = gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike)
-    return Behind(one, waits, *lists, purged, at_least, passing, _unlogged(one, log, after, gone), unlike_first)
+    unlogged = _unlogged(one, log, after, gone)
+    return Behind(
+        one, waits, *lists, purged, at_least, passing, unlogged, unlike_first, len(others), broken_off, unended
+    )
 
 
 def _is_below(log: StreamLog, commit: int) -> bool:

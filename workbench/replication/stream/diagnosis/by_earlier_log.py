@@ -8,8 +8,8 @@ log of c                   1 2 3                c needs 4 next, and then 5, whic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.engine.stream_diff import Compared, compared
 from workbench.engine.streams import StreamLog
@@ -87,9 +87,24 @@ def whole_before(streams: Streams, server: str, origin: str, position: str) -> s
 
     Both have the same messages, as far as the present log shows them.
     """
+    found = whole_before_in(streams, server, origin, position, DAMAGED)
+    return found.earlier.place if found else ""
+
+
+class WholeBefore(NamedTuple):
+    """An earlier log that has a transaction whole, and its row there."""
+
+    earlier: EarlierLog
+    row: Mapping[str, Any]
+
+
+def whole_before_in(
+    streams: Streams, server: str, origin: str, position: str, outcomes: Collection[str]
+) -> WholeBefore | None:
+    """The same with its row, of what ended so in the present log."""
     now = streams.logs[server].rows_of(origin, [position]).get(position)
-    if now is None or now["outcome"] not in DAMAGED:
-        return ""
+    if now is None or now["outcome"] not in outcomes:
+        return None
     here = streams.segmented(server).messages(origin, [position]).get(position)
     for name, earlier in reversed(streams.earlier):
         row = earlier.log.rows_of(origin, [position]).get(position) if name == server else None
@@ -101,5 +116,5 @@ def whole_before(streams: Streams, server: str, origin: str, position: str) -> s
         if here and there and here.places:
             same = same or here.places.keys() <= there.places.keys()
         if same:
-            return earlier.place
-    return ""
+            return WholeBefore(earlier, row)
+    return None

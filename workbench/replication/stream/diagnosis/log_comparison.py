@@ -21,7 +21,9 @@ from workbench.engine.stream_diff import Compared, compared
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
 from workbench.intake.inputs import Input
+from workbench.replication.stream.diagnosis.alone_before import AloneBefore, alone_before
 from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
+from workbench.replication.stream.diagnosis.broken_commits import BrokenCommit, broken_commits, without_number
 from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog, by_earlier_logs
 from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, Found, commits_elsewhere, rows_of
 from workbench.replication.stream.diagnosis.contents import with_contents
@@ -85,6 +87,7 @@ class Streams:
         self.case, self.shown, self.limit = case, shown, limit
         self._between: dict[tuple[str, str, str, bool], Compared] = {}
         self._contents: dict[tuple[str, str, str], ContentsOfTwo] = {}
+        self._broken: dict[str, Mapping[Key, BrokenCommit]] = {}
         self._lost: dict[tuple[str, str, str], Compared] = {}
         self.logs = {one.server: self.stored(one.server, one.log) for one in shown.replicas if one.log}
         self.told = named_by_person(shown.replicas) | case.sources
@@ -184,6 +187,11 @@ class Streams:
     def by_earlier(self) -> dict[tuple[str, str], ByEarlierLog]:
         """(server, origin) -> what its log lacks by an earlier log of the source, whose present log begins behind it."""
         return by_earlier_logs(self)
+
+    @cached_property
+    def alone_before(self) -> list[AloneBefore]:
+        """What earlier logs of copies have of their own, and the present ones show no more."""
+        return [*alone_before(self)]
 
     @property
     def gone(self) -> dict[tuple[str, str], list[Gone]]:
@@ -361,8 +369,18 @@ class Streams:
                 after, passed = max(one.commit, self._covered(one)), rows_of(self.passed[one.server, one.master])
                 passed = passed if one.queued is not None else {}  # its queue may have them
                 log, gone = self.logs[one.source], self._commits_gone(one.source)
-                found.append(behind_of(one, log, after, self.limit, beyond[one.source], passed, gone))
+                broken = self.broken_commits(one.source)
+                numbers = {key: each.commit for key, each in broken.items()}
+                unended = without_number(log, one, after, broken)
+                told = beyond[one.source], passed, gone, numbers, unended
+                found.append(behind_of(one, log, after, self.limit, *told))
         return found
+
+    def broken_commits(self, master: str) -> Mapping[Key, BrokenCommit]:
+        """What the log of a master has in part."""
+        if master not in self._broken:
+            self._broken[master] = broken_commits(self, master)
+        return self._broken[master]
 
     def _commits_gone(self, master: str) -> dict[Key, int]:
         """What an earlier log of a master has under the number of a commit, and its present log has no more."""

@@ -28,7 +28,19 @@ def behind_unlike_say(count: int, on: str, least: str) -> str:
     return f"{least}{count:,} {'waits' if count == 1 else 'wait'} behind what the queue of {on} has otherwise than its master"
 
 
-BEHIND_SAY = (("behind_gap", behind_gap_say), ("behind_unlike", behind_unlike_say))
+def behind_part_say(count: int, on: str, least: str) -> str:
+    """The same of what stands behind something that the log of the master has in part."""
+    return (
+        f"{least}{count:,} for {on} {'waits' if count == 1 else 'wait'} behind what the log of its master has in part"
+    )
+
+
+def behind_kind(row: Row) -> str:
+    """Which kind of it what stands behind a gap is."""
+    return "behind_unlike" if row.get("unlike_first") else "behind_part" if row.get("in_part_first") else "behind_gap"
+
+
+BEHIND_SAY = (("behind_gap", behind_gap_say), ("behind_unlike", behind_unlike_say), ("behind_part", behind_part_say))
 """Kinds of what stands behind something in a queue, and what a headline says of each."""
 
 
@@ -48,6 +60,7 @@ def how_queued(row: Row) -> str:
     )
     lacks = "has otherwise than the log of its master" if row.get("unlike_first") else "lacks"
     lacks = f"its queue {lacks}" if not row.get("earlier_first") else "its queue and the log of its master lack"
+    lacks = "the log of its master has in part" if row.get("in_part_first") else lacks
     told += [f"{behind:,} {'waits' if behind == 1 else 'wait'} behind what {lacks}"] if behind else []
     before = row.get("purged", 0)
     gap = [f"{before:,} commit{'' if before == 1 else 's'} before that will not come (QUEUE_GAP)"] if before else []
@@ -63,13 +76,34 @@ def why_held(row: Row) -> str:
 
 def queue_step(row: Row) -> Mapping[str, Any] | None:
     """What to do first; None: they come by themselves."""
+    if row.get("numbers_anew"):
+        return step(
+            f"keep {row['server']} from them until it is known whether its master was made anew (GONE_FROM_LOG)",
+            "the log of its master has other transactions under the numbers that it goes by than before",
+        )
+    if row.get("changed_first"):
+        return step(
+            f"keep the applier of {row['server']} from {listed(row['changed_first'], 'and')} until its two contents are compared "
+            "(TXN_CONFLICT)",
+            "the log of its master has another content than an earlier one: nothing tells which one was committed",
+        )
     if row["behind_gap"] and row.get("unlike_first"):
         return step("compare what differs first (TXN_CONFLICT)", "what follows must not be applied before that")
+    if row["behind_gap"] and row.get("in_part_first"):
+        return step(
+            "fill its queue first (TXN_INCOMPLETE, TXN_UNFINISHED)",
+            "of what the log of its master has in part it fetches a part, or nothing, and does not ask again",
+        )
     if row["behind_gap"]:
         codes = "GONE_FROM_LOG, QUEUE_GAP, TXN_INCOMPLETE" if row.get("earlier_first") else "QUEUE_GAP, TXN_INCOMPLETE"
         return step(f"fill its queue first ({codes})", "what follows must not be applied before that")
     if row.get("not_given"):
         return step("fill its queue first (QUEUE_GAP)", "what follows must not be applied before that")
+    if row.get("unended"):
+        return step(
+            f"first see whether {listed(row['unended'], 'and')} came before them (TXN_UNFINISHED)",
+            "a replica passes over what has no end in the log of its master, and does not ask for it again",
+        )
     return held_step(row)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.case.case import Case
@@ -86,13 +87,20 @@ def queues_of(case: Case, label: str, masters: Mapping[tuple[str, int], str]) ->
 
 
 def master_of(queue: Queue, logs: Iterable[StreamLog]) -> str | None:
-    """The server whose log has what a queue holds, under the same commits; None: no log has it, or two have."""
-    agree = [log.server for log in logs if _agrees(queue, log)]
-    return agree[0] if len(agree) == 1 else None
+    """The server whose log has what a queue holds, under the same commits; None: no log has it, or two have.
+
+    Most of what both have has to be the same; of half of it the one log counts that has any of it alike.
+    """
+    counts = {log.server: _alike(queue, log) for log in logs}
+    most = [name for name, (alike, other) in counts.items() if alike > other]
+    half = [name for name, (alike, _) in counts.items() if alike]
+    if not most and len(half) == 1 and counts[half[0]][0] == counts[half[0]][1]:
+        return half[0]
+    return most[0] if len(most) == 1 else None
 
 
-def _agrees(queue: Queue, log: StreamLog) -> bool:
-    """True if most of what both have is the same."""
+def _alike(queue: Queue, log: StreamLog) -> tuple[int, int]:
+    """How many of what both have are the same, and how many are not."""
     alike = other = 0
     for origin, rows in _by_origin(islice(queue.whole.items(), _HELD_AGAINST)).items():
         for position, row in log.rows_of(origin, sorted(rows)).items():
@@ -102,7 +110,7 @@ def _agrees(queue: Queue, log: StreamLog) -> bool:
         logged = log.rows_of(origin, [position]).get(position) if piece.commit is not None else None
         alike += logged is not None and logged["commit"] == piece.commit
         other += logged is not None and logged["commit"] != piece.commit
-    return alike > other
+    return alike, other
 
 
 def other_contents(whole: Mapping[Key, Row], log: StreamLog) -> list[tuple[tuple[int, str], str]]:
@@ -114,6 +122,23 @@ def other_contents(whole: Mapping[Key, Row], log: StreamLog) -> list[tuple[tuple
             if _is_unlike(log, row, rows[position], tables):
                 found.append(((rows[position]["commit"], position), origin))
     return sorted(found)
+
+
+def under_other_commits(whole: Mapping[Key, Row], log: StreamLog) -> list[tuple[tuple[int, str], str]]:
+    """The same of what a queue holds under commits under which the log of the master has other transactions.
+
+    queue   103 (commit 3)      log of m   303 (commit 3)      the queue is of another master, or m was made anew
+    """
+    where = pc.field("commit").isin(pa.array(sorted({row["commit"] for row in whole.values()}), pa.int64()))
+    rows = rows_where(log.parts, ["origin", "position", "commit", "outcome"], where).to_pylist() if whole else []
+    logged: dict[int, set[Key]] = {}
+    for row in rows:
+        logged.setdefault(row["commit"], set()).add((row["origin"], row["position"]))
+    return sorted(
+        ((row["commit"], key[1]), key[0])
+        for key, row in whole.items()
+        if row["commit"] in logged and key not in logged[row["commit"]]
+    )
 
 
 def _is_unlike(log: StreamLog, row: Row, queued: Row, tables: frozenset[str]) -> bool:

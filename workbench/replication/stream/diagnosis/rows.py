@@ -144,6 +144,8 @@ def purge_below(streams: Streams, master: str) -> int | None:
     """Commits of this master below the number given are applied by every replica that was collected; None: nobody tells."""
     if master in streams.history.renumbered:
         return None
+    if any(one.under_others and one.applied.source == master for one in streams.behind):
+        return None  # nothing tells that its replicas go by the numbers of this log
     told = [one.commit for one in streams.applied if one.source == master]
     return min((commit for commit in told if commit is not None), default=None) if None not in told else None
 

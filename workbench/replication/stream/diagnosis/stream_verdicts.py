@@ -246,6 +246,11 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
             row |= {"unread": waits.unread, "behind_gap": waits.behind_gap, "counted": not one.at_least}
             row |= {"purged": one.purged[2] if one.purged else 0, "earlier_first": bool(one.gone)}
             row |= {"unlike_first": True} if one.unlike_first else {}
+            row |= {"numbers_anew": True} if one.applied.source in streams.history.renumbered else {}
+            if changed := changed_ahead(streams, one):
+                row["changed_first"] = [*map(show, changed[:3])]
+            row |= {"in_part_first": True} if one.broken else {}
+            row |= {"unended": [show(at) for at in one.unended[:3]]} if one.unended else {}
             passed = streams.passed[one.applied.server, one.applied.master] if one.purged else {}
             if passed:
                 names = listed([show(told.key[1]) for _, told in sorted(passed.items())], "and", 3)
@@ -253,3 +258,13 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
                 row["not_given"] = [f"{names}, which {places} ha{'s' if places.count('the ') == 1 else 've'}"]
             row |= {"held": waits.held(one.applied.stopped), "stopped": sorted(one.applied.stopped)}
             found.pending.append({**row, "suppliers": [one.applied.source] if one.brings(origin) else []})
+
+
+def changed_ahead(streams: Streams, behind: Behind) -> list[str]:
+    """Positions of what an applier will come to, and the log of its master has otherwise than an earlier one."""
+    after = behind.applied.commit or 0
+    changed = ((server, one) for (server, _), of_log in streams.history.changed.items() for one in of_log)
+    by_commit = behind.applied.source is not None and streams.logs[behind.applied.source].by_commit
+    return [
+        one.position for server, one in changed if by_commit and server == behind.applied.source and one.place > after
+    ]
