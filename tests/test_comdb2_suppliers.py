@@ -47,7 +47,7 @@ def test_a_parent_that_answers_serves_whatever_its_row_says(rows: tuple[str | No
     gap = of(found, "LOG_GAP", "A@a2")
     assert gap["severity"] == "warning" and gap["fix"][0]["repair"].startswith("leave A@a2 where it hangs")
     assert (
-        "not before A@a2 is past log file 13, which A@a1 sends it"
+        "not before A@a2 is past log file 14, which A@a1 sends it"
         in of(found, "TOPOLOGY_ORPHAN", "A@a2")["fix"][0]["caution"]
     )
     planned = plan(case)
@@ -69,11 +69,11 @@ def test_without_a_gap_a_parent_that_answers_serves_too(state: str, tmp_path: Pa
 def test_of_nodes_that_one_alone_serves_none_registers_anew_to_spare_it(tmp_path: Path) -> None:
     case = made(tmp_path, S, ABOVE, *(late(f"a{at}", at) for at in (2, 3, 4)))
     full = of(diagnose(case), "FANOUT_EXCEEDED", "A@a1")
-    assert full["fix"][0]["repair"].startswith("leave A@a2, A@a3, A@a4 where they hang until past log file 13")
+    assert full["fix"][0]["repair"].startswith("leave A@a2, A@a3, A@a4 where they hang until past log file 14")
     planned = plan(case)
     assert not planned.steps
     ways = refusals(planned, "FANOUT_EXCEEDED A@a1")
-    assert "which A@a1 sends it" in ways["force-registration"] and "once past log file 13" in ways["fanout-override"]
+    assert "which A@a1 sends it" in ways["force-registration"] and "once past log file 14" in ways["fanout-override"]
     assert {line.partition(":")[0] for line in planned.left} == {f"LOG_GAP A@a{at}" for at in (2, 3, 4)}
 
 
@@ -85,7 +85,7 @@ def test_who_does_not_need_that_file_moves_in_place_of_those_that_do(tmp_path: P
 
 def test_the_only_supplier_of_a_node_is_not_shut_down_to_be_copied(tmp_path: Path) -> None:
     case = made(tmp_path, S, ABOVE, late("a2", 5), Made("A@a3", at=(6, 5), first=5, age=400, source="S@s1"))
-    assert "not before A@a2 is past log file 13" in of(diagnose(case), "REINIT_REQUIRED", "A@a3")["fix"][0]["caution"]
+    assert "not before A@a2 is past log file 14" in of(diagnose(case), "REINIT_REQUIRED", "A@a3")["fix"][0]["caution"]
     planned = plan(case)
     assert not planned.steps
     ways = refusals(planned, "REINIT_REQUIRED A@a3")
@@ -204,6 +204,6 @@ def test_no_advice_restarts_a_supplier_before_its_node_is_past_the_file(tmp_path
     below = Made("A@a2", at=(13, 5), first=12, source="A@a1", lrl="replicate_from S @s1\n")
     found = diagnose(made(tmp_path, S, above, below))
     stopped = of(found, "REPLICANT_INACTIVE", "A@a1")["fix"][0]
-    assert "restart A@a1 not before A@a2 is past log file 13, which A@a1 sends it" in stopped["caution"]
+    assert "restart A@a1 not before A@a2 is past log file 14, which A@a1 sends it" in stopped["caution"]
     lines = [one for one in found["findings"] if "nonames" in one["summary"]]
     assert ["restart A@a2 not before A@a2 is past" in one["fix"][0]["caution"] for one in lines] == [True]

@@ -10,7 +10,7 @@ from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.diagnosis.tree_rows import senders, trees
 from workbench.replication.tier.rules.conditions import ORPHAN
 from workbench.replication.tier.rules.repair_model import tier_model
-from workbench.rules.repair_model import Model
+from workbench.rules.repair_model import Link, Model
 from workbench.topology.topology import Row
 
 
@@ -54,6 +54,10 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
     # A node that hangs on no source gets what those have that it pulls from, if they answer.
     sent = {name: senders(tiers, name) for name, state in tiers.states.items() if state == ORPHAN}
     model.links = [replace(x, runs=x.runs or x.supplier in sent.get(x.consumer, ())) for x in model.links]
+    # Who registers anew is connected a moment later, whatever anybody does.
+    model.links += [
+        Link(one, name, True) for name in sorted(tiers.registering) for one in senders(tiers, name) if tiers.needs(name)
+    ]
     # Of another history, it gets nothing before it connects anew.
     apart = {name for name in tiers.states if tiers.logs.cut_back(name) or tiers.logs.unjoined(name)}
     stuck = {name for name in apart if not senders(tiers, name) and name not in tiers.logs.parted}

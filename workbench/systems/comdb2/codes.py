@@ -7,7 +7,7 @@ from workbench.model import Code
 CODES = {
     "REPLICANT_HUNG": Code("a replicant is gone, frozen, or applies nothing", ("warning", "error")),
     "REPLICANT_INACTIVE": Code(
-        "a replicant is not replicating: stopped, pending, or without a source", ("warning", "error")
+        "a replicant is not replicating: stopped, pending, or without a source", ("info", "warning", "error")
     ),
     "FANOUT_EXCEEDED": Code("a node serves more replicants than the fanout", ("info", "warning")),
     "LOG_HELD": Code("a node pins the deletion of log files", ("info", "warning", "error")),
@@ -23,7 +23,10 @@ CODES = {
     "PENDING_LIMIT": Code("so many nodes wait for a source that the registry refuses more", ("error",)),
     "REVERSE_LINK_MISSING": Code(
         "a node waits for a connection that nobody makes, or one is made to a node that does not wait",
-        ("warning", "error"),
+        ("info", "warning", "error"),
+    ),
+    "REPORTS_STAND_STILL": Code(
+        "nodes go on, and their reports to the registry do not: their rows tell of an older state", ("warning",)
     ),
     "UNSAFE_SETTING": Code("a setting makes loss, or a false tree, likely", ("info", "warning")),
 }

@@ -45,3 +45,23 @@ def not_elected(seen: TieredSnapshot, names: Sequence[str], roots: Sequence[str]
 def _generation(seen: TieredSnapshot, name: str) -> int | None:
     found: int | None = (seen.probes.get(name) or {}).get("commit_generation")
     return found
+
+
+def cut_without_it(tiers: Tiers, name: str) -> bool:
+    """Whether a source cut its log off, or writes a newer generation, and the node did not follow it there: whether the source
+    still has where the node ends, nothing tells but their logs.
+    """
+    before, own = tiers.before, tiers.seen.probes.get(name)
+    if own is None or name in tiers.logs.parts or name in (roots := tiers.roots(tiers.source_of(name) or "")):
+        return False
+
+    def cuts(one: str) -> bool:
+        then, now = (before.probes.get(one) if before else None), tiers.seen.probes.get(one)
+        counts = [(row or {}).get("cuts") for row in (then, now)]
+        return counts[0] is not None and counts[1] is not None and bool(counts[1] > counts[0])
+
+    mine = own["commit_generation"]
+    newer = ((tiers.seen.probes.get(one) or {}).get("commit_generation") for one in roots)
+    return (any(map(cuts, roots)) and not cuts(name)) or any(
+        mine is not None and one is not None and one > mine for one in newer
+    )

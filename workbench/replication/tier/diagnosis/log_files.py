@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.model import listed
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.rules.conditions import FED, GONE, HUNG, NO_SOURCE, PENDING, STOPPED
 
 
 def needed_file(tiers: Tiers, name: str) -> int | None:
@@ -66,6 +67,27 @@ def untold_holders(tiers: Tiers, name: str) -> list[str]:
     untold = [one for one in tiers.members[source] if one != name and not tiers.seen.knows_files(one)]
     untold = [one for one in untold if (tiers.last(one) or (needed[0] + 1, 0)) > needed]
     return [one for one in untold if one not in tiers.guessed | tiers.not_elected and not tiers.retired(one)]
+
+
+SOON = 1
+"""A node whose next file is among so many oldest ones of the source loses it with the next deletions."""
+
+
+def about_to_lose(tiers: Tiers, name: str) -> bool:
+    """Whether the source has the file that a node needs next among its oldest ones, and nothing is known to keep it."""
+    source, last = tiers.source_of(name) or "", tiers.last(name)
+    firsts = tiers.source_firsts(source) if source else []
+    if last is None or not firsts or not tiers.needs(name) or tiers.gap(name) or tiers.kept_for(name):
+        return False
+    if not 0 <= last[0] - min(firsts) <= SOON or (tiers.known_head(source) or last)[0] <= last[0]:
+        return False
+    if tiers.states[name] in FED and name not in tiers.standstills:
+        # As near as any that pulls: what it lacks is less than a file, and it is in the oldest one because the source keeps few.
+        lack = tiers.lag(last, tiers.known_head(source))
+        near = next((one for one in lack if one is not None), None)
+        if near is not None and tiers.file_size is not None and near < tiers.file_size:
+            return False
+    return tiers.lost_in(name) is not None or tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE)
 
 
 def above_with_its_file(tiers: Tiers, name: str) -> tuple[str, int] | None:

@@ -127,7 +127,7 @@ class NodeLogs:
         ]
         pairs = [*dict.fromkeys([*pairs, *more, *((copy, name) for name, copy in holders.items())])]
         looked = looked_at(self.parts, pairs, self._sizes, spark, self._form, self._limit)
-        found = tuple(apart(looked, roots, self._generations(roots), self._leading(roots)) for roots in split)
+        found = tuple(apart(looked, roots, self.generations(roots), self._leading(roots)) for roots in split)
         for one, roots in zip(found, split, strict=True):
             for name in [name for name, reference in references.items() if reference == roots[0]]:
                 references[name] = one.elected or (name if name in roots else _nearest(looked, roots, name))
@@ -168,7 +168,7 @@ class NodeLogs:
                     found.setdefault(name, copy)
         return found
 
-    def _generations(self, roots: Sequence[str]) -> dict[str, int]:
+    def generations(self, roots: Sequence[str]) -> dict[str, int]:
         """The newest generation of each of some logs: generations never fall along one."""
         found = {}
         for name in roots:

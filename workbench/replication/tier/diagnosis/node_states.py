@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from workbench.replication.tier.diagnosis.commit_times import overdue
+from workbench.replication.tier.diagnosis.registering import registering_above
 from workbench.replication.tier.diagnosis.standstill import held_above
 from workbench.replication.tier.rules import conditions
 
@@ -15,7 +17,9 @@ def state_of(tiers: Tiers, name: str) -> str:
     """What a node is doing, in the words of the conditions; of a node of the source cluster whether it answers."""
     source = tiers.source_of(name) or ""
     row, place, answered = tiers.seen.nodes.get(name), tiers.place(name), tiers.seen.answered(name)
-    age = tiers.seen.age(name)
+    # Of one that was seen to get on since its report nothing but its reports stands still.
+    goes_on = (old := tiers.outrun_rows.get(name)) is not None and old.goes_on
+    age = 0.0 if goes_on else tiers.seen.age(name)
     if tiers.retired(name):
         return conditions.RETIRED
     if (not tiers.source_is_known and answered is not False) or name in tiers.guessed:
@@ -43,6 +47,9 @@ def state_of(tiers: Tiers, name: str) -> str:
     pulls = bool(place and place.parents) and (answered is False or not tiers.contradicts(name))
     waits = not pulls and row is not None
     offered = tiers.offered(name) if waits and tiers.needs(name) else None
+    problem = conditions.problem_of(place)
+    if problem == conditions.ORPHAN and pulls and registering_above(tiers, name):
+        problem = None
     return conditions.condition(
         conditions.NodeFacts(
             row["state"] if row else None,
@@ -50,12 +57,12 @@ def state_of(tiers: Tiers, name: str) -> str:
             tiers.told.stale_after,
             answered,
             pulls,
-            conditions.problem_of(place),
+            problem,
             name in tiers.said_stop,
             tiers.last(name),
             tiers.head_above(name),
             parent is not None and held_above(tiers, name, parent),
-            None if tiers.overdue(name) else tiers.told.delays.get(name),
+            None if overdue(tiers, name) else tiers.told.delays.get(name),
             tiers.may_be_served(name) or not tiers.needs(name) or name in tiers.doubts,
             None if offered is None else bool(offered),
             name in tiers.seen.cut_since,

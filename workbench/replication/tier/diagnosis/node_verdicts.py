@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +22,8 @@ from workbench.replication.tier.diagnosis.generations import not_elected
 from workbench.replication.tier.diagnosis.heads import behind_beyond
 from workbench.replication.tier.diagnosis.node_logs import NodeLogs
 from workbench.replication.tier.diagnosis.node_states import state_of
+from workbench.replication.tier.diagnosis.old_rows import OldRow, outrun_rows
+from workbench.replication.tier.diagnosis.registering import Registering, registering
 from workbench.replication.tier.diagnosis.standstill import Standstill, said_stops, standstills
 from workbench.replication.tier.diagnosis.two_sources import Doubt, doubted_sources
 from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
@@ -238,37 +239,6 @@ class Tiers:
             return None, None
         far = exact(here, there, self.sizes[0])
         return far, nominal(here, there, self.file_size) if self.file_size else None
-
-    def lag_in_time(self, name: str) -> tuple[float, float] | None:
-        """Seconds since the oldest commit was made that a node lacks: at least, and at most; None: nobody tells.
-
-        Only the newest commit of each is known: what a node lacks was made between its own and the newest of the source.
-        """
-        made, own = self._newest_commit(self.source_of(name) or ""), self.seen.probes.get(name, {}).get("committed_at")
-        now = self.seen.now
-        # What is newer than the registry's clock says nothing of it: the clocks are not the same.
-        if not self.needs(name) or made is None or own is None or now is None or not own < made or own > now:
-            return None
-        return max(0.0, (now - made).total_seconds()), (now - own).total_seconds()
-
-    def _newest_commit(self, source: str) -> datetime | None:
-        told = (self.seen.probes.get(one, {}).get("committed_at") for one in self.roots(source))
-        return max((at for at in told if at), default=None) if source else None
-
-    def overdue(self, name: str) -> bool:
-        """Whether it is proven that a node lacks a commit for longer than it waits on purpose.
-
-        It was asked for itself, some time before or after the source, and commits tell whole seconds of the source's clock.
-        """
-        wait, lag, made = (
-            self.told.delays.get(name),
-            self.lag_in_time(name),
-            self._newest_commit(self.source_of(name) or ""),
-        )
-        if not wait or lag is None or made is None or self.seen.now is None:
-            return False
-        asked = self.seen.probes[name]["at"] or self.seen.now
-        return float((min(asked, self.seen.now) - made).total_seconds()) - 1 > wait
 
     # --- who can help
 
@@ -584,6 +554,16 @@ class Tiers:
 
     def _tier(self, source: str, name: str) -> int | None:
         return place.tier if (place := self.trees[source].places.get(name)) else None
+
+    @cached_property
+    def registering(self) -> dict[str, Registering]:
+        """The nodes that look for a source at this very moment, as each does from time to time."""
+        return registering(self)
+
+    @cached_property
+    def outrun_rows(self) -> dict[str, OldRow]:
+        """The nodes whose rows are old though they got on since."""
+        return outrun_rows(self)
 
     @cached_property
     def said_stop(self) -> dict[str, str]:

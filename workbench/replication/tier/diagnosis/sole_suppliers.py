@@ -19,17 +19,22 @@ if TYPE_CHECKING:
 
 
 class Served(NamedTuple):
-    """The log file that a node needs next, and the nodes that it pulls from and that send it."""
+    """The log file that a node needs next, the nodes that it pulls from and that send it, and the last one up to which its source
+    cannot serve it: until it is past that, only these can.
+    """
 
     file: int
     suppliers: list[str]
+    until: int
 
 
 def served_where_it_hangs(tiers: Tiers, name: str) -> Served | None:
     """What keeps a node where it hangs: its source has no more the file that it needs, and those it pulls from bring it on."""
     if tiers.gap(name) != "source" or not (sending := senders(tiers, name)):
         return None
-    return Served(needed_file(tiers, name) or 0, sending)
+    file, source = needed_file(tiers, name) or 0, tiers.source_of(name) or ""
+    wholes = (tiers.seen.whole_from(one) for one in tiers.alive_roots(source) or tiers.roots(source))
+    return Served(file, sending, max(file, min(filter(None, wholes), default=file) - 1))
 
 
 def left_where_they_hang(context: DetectorContext) -> Mapping[str, Served]:

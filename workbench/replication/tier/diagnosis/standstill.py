@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from workbench.replication.tier.diagnosis.commit_times import overdue
 from workbench.replication.tier.diagnosis.earlier_snapshots import told_anew
 from workbench.replication.tier.rules.conditions import FED, RETIRED
 from workbench.replication.tier.rules.tiers import Lsn
@@ -78,7 +79,7 @@ def _standstill(tiers: Tiers, name: str, said: Mapping[str, Line], before: Tiere
         evidence = {"node": name, "at": nobody.at, "text": nobody.text}
         says = f"its log says last, at {nobody.at}, that no source that it tried has what it needs next"
         return Standstill(True, False, says, evidence)
-    if tiers.states[name] not in FED or tiers.gap(name) or tiers.overdue(name):
+    if tiers.states[name] not in FED or tiers.gap(name) or overdue(tiers, name):
         return None
     if still and still.place == tiers.last(name):
         evidence = {"node": name, "at": still.at, "text": still.text}

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from workbench.case.case import Case
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.model import listed
+from workbench.replication.tier.diagnosis.commit_times import lag_in_time
 from workbench.replication.tier.diagnosis.heads import proven_beyond
 from workbench.replication.tier.diagnosis.log_files import needed_file
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.diagnosis.registering import about_to_feed
 from workbench.replication.tier.diagnosis.unjudged import (
     GUESSED,
     HOLE_BEFORE,
@@ -209,7 +211,7 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     if tiers.states[name] == conditions.UNTOLD or not tiers.seen.lists_pulls:
         # From whom it pulls nothing tells: who could serve it, and has a log that is none of another history.
         return [donor for donor in tiers.donors(name)[0] if donor not in tiers.logs.spoilt]
-    if tiers.states[name] in _PULLING:
+    if tiers.states[name] in _PULLING or name in tiers.registering:
         return [one for one in _feeding(tiers, name) if _goes_beyond(tiers, one, last, name)]
     return []  # who waits for a source has none yet, and who is gone or does not answer may get nothing
 
@@ -236,6 +238,8 @@ def _feeding(tiers: Tiers, name: str) -> list[str]:
     source, last, place = tiers.source_of(name), tiers.last(name), tiers.place(name)
     if source is not None and name in tiers.roots(source):
         return []
+    if name in tiers.registering:
+        return about_to_feed(tiers, name)
     if last is None or place is None or tiers.states[name] not in _PULLING | {conditions.UNTOLD}:
         return []
     anew = tiers.logs.cut_back(name)
@@ -470,7 +474,7 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold, beyond: Lsn | Non
         "actual_lag_bytes_nominal": actual_lag[1],
         "files_needed_from": needed_file(tiers, name),
         "lag_is_at_least": beyond is not None or any(file in cut for file in on_the_way),
-        "lag_s": _rounded(tiers.lag_in_time(name)),
+        "lag_s": _rounded(lag_in_time(tiers, name)),
         "delay_s": tiers.told.delays.get(name),
         "condition": state,
         "says": _says(tiers, name, state),

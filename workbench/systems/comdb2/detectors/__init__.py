@@ -7,11 +7,17 @@ trees     the shape of the trees: circles, full and deep ones, reverse connectio
 logs      collected logs: gaps, and where they part from the source's
 histories nodes of one source cluster that hold different logs
 earlier   what earlier snapshots prove, and nothing since shows to be over
+old_rows  rows of the registry that are older than what their nodes do
 settings  what makes loss, or a false tree, likely
 """
 
 from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
-from workbench.systems.comdb2.detectors.earlier import gone_back_since_told, parted_before, sources_gone_back
+from workbench.systems.comdb2.detectors.earlier import (
+    gone_back_since_told,
+    parted_before,
+    rewritten_logs,
+    sources_gone_back,
+)
 from workbench.systems.comdb2.detectors.file_gaps import cannot_go_on
 from workbench.systems.comdb2.detectors.histories import apart_at_the_source, parted_siblings
 from workbench.systems.comdb2.detectors.logs import (
@@ -32,6 +38,7 @@ from workbench.systems.comdb2.detectors.nodes import (
     set_aside,
     standing_still,
 )
+from workbench.systems.comdb2.detectors.old_rows import reports_stand_still
 from workbench.systems.comdb2.detectors.orphans import of_untold_source, orphans, unlisted
 from workbench.systems.comdb2.detectors.settings import unsafe_settings
 from workbench.systems.comdb2.detectors.trees import (
@@ -50,6 +57,7 @@ DETECTORS: Detectors = {
         damaged_before,
         parted_before,
         sources_gone_back,
+        rewritten_logs,
         gone_back_since_told,
         apart_at_the_source,
         parted_siblings,
@@ -63,6 +71,7 @@ DETECTORS: Detectors = {
     APPLYING: (
         order_of_snapshots,
         reports_to_come,
+        reports_stand_still,
         gone,
         not_replicating,
         standing_still,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.replication.tier.diagnosis.earlier_snapshots import WentBack, went_back
+from workbench.replication.tier.diagnosis.rewritten import rewritten_sources
 from workbench.rules.assumptions import ASKED_IN_ORDER
 from workbench.systems.comdb2.detectors.shown import evidence_of, place_text, some, span_text, tiers_of
 
@@ -49,6 +50,53 @@ def sources_gone_back(context: DetectorContext) -> Iterator[Finding]:
     for source in tiers.sources:
         if back := went_back(tiers.case, tiers.seen, tiers.roots(source)):
             yield _gone_back(tiers, source, back)
+
+
+def rewritten_logs(context: DetectorContext) -> Iterator[Finding]:
+    """Sources whose own dump holds other records now than in an earlier snapshot, or ends before those."""
+    tiers = tiers_of(context)
+    for lost in context.once(rewritten_sources).values():
+        at = place_text(lost.places[0]) or ""
+        records = f"{counted(lost.count, 'record')}, from {at} on"
+        rose = lost.generations is not None and lost.generations[1] > lost.generations[0]
+        says = (
+            f"{lost.server} has other records now than it had in snapshot {lost.snapshot}: {records}, that stood there are "
+            "gone from it; the end of its log was cut off and written anew, or an older state was put back"
+            if lost.ends is None
+            else f"the dump of {lost.server} ends at {place_text(lost.ends)}, and in snapshot {lost.snapshot} it had {records}: "
+            "it ended early, or the end of the log was cut off"
+        )
+        if lost.generations is not None and rose:
+            says += f"; its generation rose from {lost.generations[0]} to {lost.generations[1]} meanwhile, as with a new master"
+        if lost.keepers:
+            says += f"; {some(lost.keepers)} still ha{'s' if len(lost.keepers) == 1 else 've'} them"
+        keep = f"keep the dump of snapshot {lost.snapshot}, and see whether what it shows from {at} on has to be made again"
+        yield Finding(
+            "LOG_DIVERGED",
+            "warning" if rose or lost.ends is not None else "error",
+            says,
+            server=lost.server,
+            origin=tiers.source_of(lost.server),
+            items=tuple(place_text(place) or "" for place in lost.places[:ITEMS_SHOWN]),
+            evidence=first_few(
+                ({"snapshot": lost.snapshot, "at": place_text(place)} for place in lost.places), lost.count
+            ),
+            fix=(
+                *(
+                    step(
+                        f"dump the log of {name} from {at} on before it connects anew, and restart nothing there until then",
+                        "on connecting it cuts off what its source does not have: it may be the last that has it",
+                    )
+                    for name in lost.keepers[:1]
+                ),
+                step(keep, "no session brings a source what its own log has lost")
+                if lost.ends is None
+                else step(
+                    f"read the log of {lost.server} once more from {at} on",
+                    "a dump ends silently when its time is over: the call of comdb2_transaction_logs has a limit of 30 s",
+                ),
+            ),
+        )
 
 
 def gone_back_since_told(context: DetectorContext) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
 from workbench.replication.tier.diagnosis.log_files import (
+    about_to_lose,
     above_with_its_file,
     listing_it,
     misled,
@@ -15,6 +16,7 @@ from workbench.replication.tier.diagnosis.log_files import (
     untold_holders,
 )
 from workbench.replication.tier.diagnosis.other_histories import fed_with_another, is_alike, of_another_history
+from workbench.replication.tier.diagnosis.registering import pending_donors
 from workbench.replication.tier.diagnosis.sole_suppliers import (
     Served,
     cut_off_without,
@@ -22,7 +24,7 @@ from workbench.replication.tier.diagnosis.sole_suppliers import (
     served_where_it_hangs,
 )
 from workbench.replication.tier.diagnosis.tree_rows import lacking_its_file, senders
-from workbench.replication.tier.rules.conditions import CONNECTED, GONE, HUNG, NO_SOURCE, PENDING, STOPPED
+from workbench.replication.tier.rules.conditions import CONNECTED
 from workbench.rules.assumptions import ASKED_IN_ORDER, SAME_HISTORY
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, span_text, tiers_of
 
@@ -32,9 +34,6 @@ if TYPE_CHECKING:
 
 LEFT_BELOW = "left_below"
 """Key of the evidence of a node that is left where it hangs."""
-
-SOON = 1
-"""A node whose next file is among so many oldest ones of the source loses it with the next deletions."""
 
 
 def _start_first(tiers: Tiers, silent: list[str], name: str, file: int) -> Iterator[dict[str, str | None]]:
@@ -190,13 +189,7 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
                     else _from_donor(tiers, name, source, (fit or donors)[0]),
                 ),
             )
-        elif (
-            firsts
-            and 0 <= last[0] - min(firsts) <= SOON
-            and (tiers.known_head(source) or last)[0] > last[0]
-            and not tiers.kept_for(name)
-            and (tiers.lost_in(name) is not None or tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE))
-        ):
+        elif about_to_lose(tiers, name):
             left, keeping = tiers.lost_in(name), list(tiers.kept_by_others(name))
             when = f", in about {span_text(left)} at the speed of the last two snapshots" if left is not None else ""
             yield Finding(
@@ -226,6 +219,11 @@ def cannot_go_on(context: DetectorContext) -> Iterator[Finding]:
 
 def _look_again(tiers: Tiers, name: str) -> Iterator[dict[str, str | None]]:
     """That the node from which one pulls by its row has the file, though it may wait for a source itself."""
+    if soon := pending_donors(tiers, name):
+        yield step(
+            f"first collect again in a minute: once {soon[0]} is Active, let {name} replicate from there",
+            f"{soon[0]} has all that its source has, and is Pending: a node that finds a source is that for seconds",
+        )
     if having := above_with_its_file(tiers, name):
         yield step(
             f"first collect the tables of the registry and the answers of the nodes once more, and see whether {name} goes on",
@@ -235,12 +233,12 @@ def _look_again(tiers: Tiers, name: str) -> Iterator[dict[str, str | None]]:
 
 def _left_where_it_hangs(tiers: Tiers, name: str, source: str, served: Served) -> Finding:
     """A node that gets its file from the node that it pulls from: nothing is lacking, as long as it goes on to pull there."""
-    offered, (file, sending) = tiers.offered(name), served
+    offered, (file, sending, until) = tiers.offered(name), served
     says = (
         f"{name} needs log file {file}, and the source {source_has(tiers, source, file)}; {some(sending)}, from which it pulls, "
         f"ha{'s' if len(sending) == 1 else 've'} it and can send it"
     )
-    alone = f". If {name} registers anew before it is past that file, the registry offers it no node that has it"
+    alone = f". If {name} registers anew before it is past file {until}, the registry offers it no node that has what it needs"
     return Finding(
         "LOG_GAP",
         "info" if offered else "warning",
@@ -251,7 +249,7 @@ def _left_where_it_hangs(tiers: Tiers, name: str, source: str, served: Served) -
         evidence=(evidence_of(tiers, name) | {"needs_file": file, LEFT_BELOW: ", ".join(sending)},),
         fix=(
             step(
-                f"leave {name} where it hangs until it is past file {file}: do not restart it, and do not let it register anew",
+                f"leave {name} where it hangs until it is past file {until}: do not restart it, and do not let it register anew",
                 f"the registry would offer it {some(offered)}, which may have deleted the file by then"
                 if offered
                 else _HIDES,
@@ -364,8 +362,8 @@ def rebuild(tiers: Tiers, name: str) -> dict[str, str | None]:
         "a log cannot be brought up to date without the files in between",
         "clear the registry of the old row of the node first, and copy nothing of a node that runs"
         + (
-            f"; not before {some(fed)} {'is' if len(fed) == 1 else 'are'} past log file {left[fed[0]].file}: "
-            f"{'it pulls' if len(fed) == 1 else 'they pull'} from {siblings[0]}, and nobody else sends that file"
+            f"; not before {some(fed)} {'is' if len(fed) == 1 else 'are'} past log file {left[fed[0]].until}: "
+            f"{'it pulls' if len(fed) == 1 else 'they pull'} from {siblings[0]}, and nobody else sends what comes before"
             if fed
             else ""
         ),

@@ -9,6 +9,7 @@ from workbench.model import Finding, first_few, step
 from workbench.replication.tier.diagnosis.earlier_snapshots import taken_later
 from workbench.replication.tier.diagnosis.holders import WaitedFor, waited_for
 from workbench.replication.tier.diagnosis.log_files import misled, needed_file
+from workbench.replication.tier.diagnosis.registering import waited_before
 from workbench.replication.tier.diagnosis.tree_rows import gone_says
 from workbench.replication.tier.rules.conditions import (
     GAPPED,
@@ -141,6 +142,14 @@ def _taken_out(tiers: Tiers, name: str) -> str:
     return "its row says Inactive: if it was taken out on purpose, leave it as it is" if state == "Inactive" else ""
 
 
+def _answers_and_is_silent(tiers: Tiers, name: str) -> str:
+    """What is said of a node that answers and whose row is old: it may stand beyond it and have been stopped since."""
+    if name not in tiers.outrun_rows:
+        return SAYS[STOPPED]
+    beyond = f"it answers from {place_text(tiers.seen.probed(name))}, beyond its last report, and does not report itself any more"
+    return f"{beyond}: its replication was stopped after that report, or its reports alone stand still"
+
+
 def not_replicating(context: DetectorContext) -> Iterator[Finding]:
     """Nodes that answer and do not replicate: stopped by command, or waiting for a source."""
     tiers = tiers_of(context)
@@ -150,6 +159,9 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
     for source, name in each(tiers):
         state = tiers.states[name]
         if state not in (STOPPED, PENDING, NO_SOURCE, GAPPED):
+            continue
+        if state == PENDING and tiers.needs(name) and name in tiers.registering:
+            yield _registers(tiers, source, name)
             continue
         if state == PENDING and not tiers.needs(name):
             if tiers.contradicts(name):
@@ -169,7 +181,12 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
                 "; ".join(filter(None, (_taken_out(tiers, name), not_stopped_before(tiers, [name]), _HANGS))),
             )
         ]
+        if state == STOPPED and name in tiers.outrun_rows:
+            fix.insert(
+                0, step(f"first ask {name} once more: does it get on?", "who gets on replicates, whatever its row says")
+            )
         why = _silent(tiers, name)
+        says = _answers_and_is_silent(tiers, name) if state == STOPPED else SAYS[state]
         if state != STOPPED:
             offer = tiers.offer(name)
             offered = [one.name for one in offer.union] if offer else []
@@ -203,7 +220,6 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
                     _HAS_NOT_ASKED.get((tiers.seen.nodes.get(name) or {}).get("state") or "", _ASKS_FOR_EVER),
                 ),
             ]
-        says = SAYS[state]
         if tiers.contradicts(name):
             why += f"; {_TWO_TABLES.format(tiers.seen.nodes[name]['state'], tiers.parent(name))}"
             fix = [
@@ -219,6 +235,8 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
             fix = [
                 step(f"do what REVERSE_LINK_MISSING says of {name}", "a node with such a row does not connect itself")
             ]
+        if state != STOPPED and (long := waited_before(tiers, name)):
+            why += f"; {long}"
         if standing := tiers.standstills.get(name):
             why += f"; {standing.says}"
         yield Finding(
@@ -232,6 +250,28 @@ def not_replicating(context: DetectorContext) -> Iterator[Finding]:
             assumes=by_default(tiers, name) if state != STOPPED and tiers.offer(name) else (),
             fix=tuple(fix),
         )
+
+
+def _registers(tiers: Tiers, source: str, name: str) -> Finding:
+    """A node that looks for a source, as each does from time to time, and was seen to get on a moment ago."""
+    state = tiers.seen.nodes[name]["state"]
+    return Finding(
+        "REPLICANT_INACTIVE",
+        "info",
+        f"{name} registers anew: its row says {state}; {tiers.registering[name].says}",
+        server=name,
+        origin=source,
+        items=(place_text(tiers.last(name)) or "",),
+        evidence=(evidence_of(tiers, name),),
+        fix=(
+            step(
+                f"collect again in a minute or two; if {name} still has no source then, look at what its log says of candidates",
+                "each node registers anew when it starts, once per reconnect interval, and after an election, and asks once a "
+                "second until it has a source",
+                "there is nothing to restart before",
+            ),
+        ),
+    )
 
 
 def _contradicted(tiers: Tiers, source: str, name: str) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, listed, step
+from workbench.replication.tier.diagnosis.registering import registering_above
 from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
 from workbench.replication.tier.rules.conditions import GONE, HUNG, ORPHAN, SAYS
 from workbench.replication.tier.rules.tiers import CIRCLE
@@ -32,6 +33,8 @@ def orphans(context: DetectorContext) -> Iterator[Finding]:
             and tiers.states[name] not in (*GONE, HUNG)
         ):
             continue
+        if place and place.parents and tiers.states[name] != ORPHAN and registering_above(tiers, name):
+            continue  # it goes on pulling, and its supplier has a source again in a moment
         why = place.problem if place and place.problem else "no row says from whom it pulls"
         yield Finding(
             "TOPOLOGY_ORPHAN",

@@ -86,7 +86,7 @@ def fanout_text(tiers: Tiers, name: str) -> str:
 def not_before(tiers: Tiers, name: str) -> str | None:
     """What comes before a node registers anew: where its file is gone, the registry offers it nothing that brings it on."""
     if served := served_where_it_hangs(tiers, name):
-        return f"not before {name} is past log file {served.file}, which {some(served.suppliers)} sends it (LOG_GAP)"
+        return f"not before {name} is past log file {served.until}, which {some(served.suppliers)} sends it (LOG_GAP)"
     if tiers.gap(name):
         return f"not before the gap in the log of {name} is mended (LOG_GAP)"
     if head := stands_beyond(tiers, name):
@@ -101,7 +101,7 @@ def not_stopped_before(tiers: Tiers, names: list[str]) -> str | None:
         if lost := cut_off_without(left, {name}):
             served = left[lost[0]]
             whose = f"which {some(served.suppliers) if name == lost[0] else name} sends it"
-            past = f"{some(lost)} {'is' if len(lost) == 1 else 'are'} past log file {served.file}"
+            past = f"{some(lost)} {'is' if len(lost) == 1 else 'are'} past log file {served.until}"
             return f"restart {name} not before {past}, {whose} (LOG_GAP)"
     return None
 

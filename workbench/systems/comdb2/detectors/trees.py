@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
     from workbench.replication.tier.diagnosis.node_verdicts import Tiers
     from workbench.replication.tier.rules.log_retention import LogHold
+    from workbench.topology.tier_snapshot import TieredSnapshot
 
 
 def cycles(context: DetectorContext) -> Iterator[Finding]:
@@ -163,7 +164,7 @@ def _moved_away(context: DetectorContext, tiers: Tiers, children: list[str]) -> 
     left = context.once(left_where_they_hang)
     free = [child for child in children if child not in left]
     if not free:
-        file = max(left[child].file for child in children)
+        file = max(left[child].until for child in children)
         return step(
             f"leave {some(children)} where {'it hangs' if len(children) == 1 else 'they hang'} until past log file {file}, as "
             "LOG_GAP says; then let one of them register anew",
@@ -298,7 +299,13 @@ def reverse_links(context: DetectorContext) -> Iterator[Finding]:
             verb = "waits" if len(alone) == 1 else "wait"
             if_named = f", where {row.host} names its tier or cluster," if of_group else ""
             why = f"{some(alone)} {verb}{if_named} for a connection from {end}, and nobody has made one"
-            yield _reverse("warning" if len(alone) < len(named) else "error", row, alone, why)
+            had = [node for node in alone if tiers.before and _pulled(tiers.before, node, row)]
+            if had and tiers.before:
+                why += f"; in snapshot {tiers.before.label} {some(had)} pulled from {row.source_database}: the row worked then"
+            if all(node in tiers.registering for node in alone):
+                yield _reverse_soon(row, alone, f"{why}; {alone[0]} registers anew: {tiers.registering[alone[0]].says}")
+            else:
+                yield _reverse("warning" if len(alone) < len(named) else "error", row, alone, why)
         elif not of_group and named[0] in pulling and pulling[named[0]].isdisjoint(meant[named[0]]):
             other = some(sorted(pulling[named[0]]))
             why = f"{named[0]} is to be connected to by {end}, and does not wait for it: it pulls from {other}"
@@ -319,6 +326,28 @@ def _reverse(severity: str, row: Pull, nodes: list[str], why: str) -> Finding:
                 "a node with such a row does not connect itself, it waits; a source connects to the "
                 "hosts of its list alone",
                 "both ends read the table by host, tier or cluster name in newer versions only",
+            ),
+        ),
+    )
+
+
+def _pulled(then: TieredSnapshot, node: str, row: Pull) -> bool:
+    """Whether a node pulled from the database that a row names, in that snapshot."""
+    return any(pull.name == node and pull.source_database == row.source_database for pull in then.pulls)
+
+
+def _reverse_soon(row: Pull, nodes: list[str], why: str) -> Finding:
+    return Finding(
+        "REVERSE_LINK_MISSING",
+        "info",
+        why,
+        server=nodes[0],
+        evidence=(_row(row),),
+        fix=(
+            step(
+                "collect again in two minutes; if nobody has connected by then, see that the source can reach the node",
+                "a source tries every 5 seconds, and reads the list of its hosts once a minute",
+                "do not delete the row: a node with such a row may have no other way to its source",
             ),
         ),
     )

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from workbench.repair.plan_types import Need, ProposedRepair, Step, View
 from workbench.replication.tier.diagnosis.beyond_source import stands_beyond
+from workbench.replication.tier.diagnosis.log_files import about_to_lose
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.diagnosis.sole_suppliers import (
     Served,
@@ -19,6 +20,7 @@ from workbench.replication.tier.diagnosis.sole_suppliers import (
     offered_behind,
     registers_in_vain,
 )
+from workbench.replication.tier.rules.conditions import FED
 from workbench.systems.comdb2.detectors.shown import place_text, some
 
 CONNECTS = frozenset({"force_registration", "restart"})
@@ -41,7 +43,14 @@ def weighed_by_consequences(view: View, need: Need, tiers: Tiers, draft: Propose
         return replace(
             draft,
             unasked=f"{supplier} can be copied in place of a node of the source once {name}, which pulls from it, is past "
-            f"log file {left[name].file}: wait until then, collect again, and plan anew",
+            f"log file {left[name].until}: wait until then, collect again, and plan anew",
+        )
+    if late := _about_to_lose(tiers, need, stopped):
+        file = (tiers.last(late) or (0, 0))[0]
+        return replace(
+            draft,
+            unasked=f"{late} needs log file {file}, which its source is about to delete, and gets nothing while it is shut down: "
+            "wait until it is past that file, collect again, and plan anew",
         )
     for step in draft.steps:
         if step.repair in MOVES and tiers.seen.fell_back(step.server):
@@ -82,7 +91,7 @@ def why_none_moves(view: View, name: str) -> str:
 def _leave(name: str, served: Served) -> str:
     return (
         f"{name} needs log file {served.file}, which {some(served.suppliers)} sends it, and its source has no more: leave it "
-        "where it hangs until it is past that file (LOG_GAP)"
+        f"where it hangs until it is past log file {served.until} (LOG_GAP)"
     )
 
 
@@ -92,7 +101,8 @@ def _cut_off(lost: list[str], stopped: set[str], served: Served) -> str:
     does = f"pulls from {some(above)}" if above else "registers anew when it is started again"
     return (
         f"{name} {does}, and the registry offers it no other node that is sure to have log file {served.file}, which it "
-        f"needs: wait until {some(lost)} {'is' if len(lost) == 1 else 'are'} past that file, collect again, and plan anew"
+        f"needs: wait until {some(lost)} {'is' if len(lost) == 1 else 'are'} past log file {served.until}, collect again, and "
+        "plan anew"
     )
 
 
@@ -101,6 +111,14 @@ def _stopped_by(step: Step) -> Iterator[str]:
     if step.repair in MOVES - {"force_registration"}:
         yield step.server
     yield from (str(effect["source"]) for effect in step.effects if effect["do"] == "initialise")
+
+
+def _about_to_lose(tiers: Tiers, need: Need, stopped: set[str]) -> str | None:
+    """A node that is shut down, or could be copied in place of one of the source, and is about to fall behind."""
+    others = sorted(stopped - {need.server})
+    if need.server is not None and not stopped.isdisjoint(tiers.roots(tiers.source_of(need.server) or "")):
+        others += [name for name in tiers.members[tiers.source_of(need.server) or ""] if tiers.states[name] in FED]
+    return next((name for name in others if name != need.server and about_to_lose(tiers, name)), None)
 
 
 def _copied_later(tiers: Tiers, need: Need, stopped: set[str], left: Mapping[str, Served]) -> tuple[str, str] | None:

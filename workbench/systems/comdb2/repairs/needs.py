@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import counted
 from workbench.repair.plan_types import Need, ProposedRepair, View
-from workbench.replication.tier.diagnosis.generations import older_source
+from workbench.replication.tier.diagnosis.generations import cut_without_it, older_source
 from workbench.replication.tier.diagnosis.holders import waited_for
 from workbench.replication.tier.diagnosis.log_files import above_with_its_file, listing_it, needed_file, untold_holders
 from workbench.replication.tier.diagnosis.other_histories import (
@@ -17,11 +17,13 @@ from workbench.replication.tier.diagnosis.other_histories import (
     is_alike,
     of_another_history,
 )
+from workbench.replication.tier.diagnosis.registering import pending_donors
+from workbench.replication.tier.diagnosis.rewritten import kept_by, rewritten_sources
 from workbench.replication.tier.diagnosis.sources import what_would_tell
 from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
 from workbench.replication.tier.diagnosis.two_sources import placed_by_kin
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
-from workbench.rules.assumptions import SAME_HISTORY, SOURCE_OF_KIN
+from workbench.rules.assumptions import NOT_CUT_BACK, SAME_HISTORY, SOURCE_OF_KIN
 from workbench.rules.repair_model import achieved
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.file_gaps import LEFT_BELOW
@@ -86,7 +88,7 @@ def also(view: View, model: Model) -> Iterator[Need]:
     for name in model.unlisted():
         if name in known and model.servers[name].up and model.condition[name] not in _APART:
             yield Need(ORPHAN, view.suffix, name)
-    for one in view.about(REVERSE):
+    for one in (finding for finding in view.about(REVERSE) if finding.severity != "info"):
         if one.server in model.servers and model.condition.get(one.server) in ("no_source", "pending"):
             yield Need(REVERSE, view.suffix, one.server)
 
@@ -181,6 +183,25 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
             "collect both once more, in one go",
         )
     moves = {step.repair for step in draft.steps} & MOVES
+    if moves and need.server and cut_without_it(tiers, need.server):
+        every = [(*one.assumes, NOT_CUT_BACK) if one.repair in MOVES else one.assumes for one in draft.steps]
+        placed = (replace(one, assumes=taken) for one, taken in zip(draft.steps, every, strict=True))
+        draft = replace(draft, steps=tuple(placed))
+    if moves and need.server in tiers.registering:
+        draft = replace(draft, unasked=f"{need.server} registers anew just now: collect again in a minute or two first")
+    if moves and (old := tiers.outrun_rows.get(need.server or "")):
+        draft = replace(
+            draft,
+            unasked=f"{need.server} stands beyond its last report: first ask it once more whether it gets on"
+            if not old.goes_on
+            else f"only the reports of {need.server} stand still (REPORTS_STAND_STILL): see to these first",
+        )
+    if need.server and "rebuild" in moves and (soon := pending_donors(tiers, need.server)):
+        draft = replace(
+            draft,
+            unasked=f"{some(soon)} ha{'s' if len(soon) == 1 else 've'} the log file that {need.server} needs, and the registry "
+            "offers nobody who is Pending: that lasts seconds, so first collect again in a minute, and plan anew",
+        )
     if moves and (standing := tiers.standstills.get(need.server or "")):
         draft = replace(draft, unasked=f"{need.server}: {standing.says}; first look at its log why")
     if moves and need.server and tiers.contradicts(need.server):
@@ -229,6 +250,13 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
     draft = weighed_by_consequences(view, need, tiers, draft)
     if draft.refused or need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
+    if moves and (lost := kept_by(view.context.once(rewritten_sources), need.server)):
+        why = (
+            f"{lost.server} had the records that only {need.server} has now in snapshot {lost.snapshot}, and lost them"
+        )
+        draft = replace(
+            draft, unasked=f"{why}: first dump the log of {need.server}, for it may be the last that has them"
+        )
     count, first = own
     of = view.context.topology.system.show(view.context.topology.system.order_key("", *first))
     theirs = tiers.logs.reference(need.server)
@@ -323,7 +351,13 @@ def parted(view: View) -> set[str | None]:
     gets that, too.
     """
     model = tiers_of(view)
-    return {one.server for one in view.about(PARTED)} | model.spoilt | model.parted | model.doubted
+    lost = view.context.once(rewritten_sources)  # what its source lost no copy of it lacks: it is what they all follow
+    return (
+        {one.server for one in view.about(PARTED) if one.server not in lost}
+        | model.spoilt
+        | model.parted
+        | model.doubted
+    )
 
 
 def fanout_below(model: TierModel, name: str) -> int:

@@ -155,7 +155,13 @@ class ReverseRow:
             effects=({"do": "await_nobody", "server": name}, {"do": "register", "server": name}),
         )
         if rows:
-            draft = ProposedRepair("delete-reverse-row", f"let {name} connect by itself", (step,))
+            first = f"first see that {rows[0].source} can reach {name} and has read its list: no table tells whether {name} may "
+            draft = ProposedRepair(
+                "delete-reverse-row",
+                f"let {name} connect by itself",
+                (step,),
+                unasked=f"{first}connect by itself, and where it may not, the row is what it needs",
+            )
             yield safe(draft, name, *(row.source for row in rows))
 
 
@@ -200,7 +206,7 @@ def _move_later(view: View, name: str) -> str:
         view, [one for one in children if one in model.servers and model.servers[one].up]
     ):
         return ""
-    file = max(left[one].file for one in late)
+    file = max(left[one].until for one in late)
     return f"{some(late)} may register anew once past log file {file} (LOG_GAP): collect again then, and plan anew"
 
 
