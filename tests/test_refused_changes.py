@@ -67,7 +67,7 @@ def test_no_plan_promises_it_that_does_not_fill_the_server(tmp_path: Path) -> No
     made = plan(case)
     assert [step.repair for step in made.steps] == ["initialise"] and not made.open
     context, _ = context_of(case)
-    (said,) = arrival_notes(context, 1, "s2", SUFFIX)
+    (said,) = arrival_notes(context, "s2", 1, 0, SUFFIX)
     assert said.startswith("1 change was refused by s2 with 32 (no such object): it arrives only if")
     assert "over links that run" not in said
 
