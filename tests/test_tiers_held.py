@@ -122,9 +122,18 @@ def test_what_is_rebuilt_in_any_case_is_no_cost(tmp_path: Path) -> None:
     assert "rebuilt in any case" in one["fix"][0]["caution"] and "2 files" in one["summary"]
 
 
-@pytest.mark.parametrize(("at", "cost"), [((9, 900), None), ((6, 100), "start first")])
+def test_a_node_whose_reports_do_not_arrive_holds_by_its_row(tmp_path: Path) -> None:
+    """It answers from far behind its row, and has newer commits than that: to free the files costs nothing."""
+    goes_on = Made("A@a1", source="S@s1", first=5, at=(9, 900), reported=(6, 100), age=9000)
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=5), goes_on], **HOLDS))
+    (one,) = held(found)
+    assert one["severity"] == "warning" and one["fix"][0]["caution"] is None
+    assert ("REPORTS_STAND_STILL", "A@a1") in codes(found, "warning")
+
+
+@pytest.mark.parametrize(("at", "cost"), [((6, 100), "start first")])
 def test_a_stopped_node_holds_by_its_row(at: tuple[int, int], cost: str | None, tmp_path: Path) -> None:
-    """Its row may be older than what it has: then to free the files costs nothing."""
+    """Its row is all that it has."""
     stopped = Made("A@a1", source="S@s1", first=5, at=at, reported=(6, 100), age=9000)
     (one,) = held(diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=5), stopped], **HOLDS)))
     assert one["severity"] == "error" and "is stopped: the row stays" in one["summary"]

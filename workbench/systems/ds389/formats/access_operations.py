@@ -146,7 +146,8 @@ class _Requests:
             since = begins[:, 0].max(initial=-1)
             again = _numbers(batch.request_conn, batch.request_op) == key
             asked_at = batch.request_offset[again & (batch.request_offset > since) & (batch.request_offset < offset)]
-            answered = (_numbers(batch.conn, batch.op) == key) & (batch.offset > since) & (batch.offset < offset)
+            last = asked_at.max(initial=since)
+            answered = (_numbers(batch.conn, batch.op) == key) & (batch.offset > last) & (batch.offset < offset)
             if at != NO_TIME and (len(asked_at) or (since < 0 and key in self._open)) and not answered.any():
                 found.append(at)
         return found
