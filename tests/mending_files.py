@@ -12,6 +12,7 @@ from mesh_samples import SUFFIX, agreement, changelog, elements, replica, write
 from slow_mending import World, by_origin, fresh
 
 from workbench import Case
+from workbench.contracts.replication import PlanGrounds
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.repairs import REPAIRS
 
@@ -74,7 +75,7 @@ def case_of(folder: Path, world: World) -> Case:
 def model_from(house: Any, context: Any, findings: Any) -> Any:
     """The model that is filled from what was found, with positions for new changes as the slow world makes them."""
     codes = {(one.code, one.server, one.link) for one in findings}
-    model = house.rehearsal.model_of(context, SUFFIX, codes, REPAIRS.waiting)
+    model = house.filling.model_of_logs(context, SUFFIX, PlanGrounds(codes, REPAIRS.waiting))
     model.fresh, model.origin_of = fresh, origin_of
     return model
 

@@ -15,8 +15,8 @@ from mesh_samples import csn
 from slow_mending import World, fresh, random_world, unlike
 
 from workbench.diagnosis.case_diagnosis import context_of
-from workbench.repair import plan_model
 from workbench.repair.planner import models_of
+from workbench.replication.changelog import plan_model
 from workbench.rules import repair_model
 from workbench.rules.repair_model import ChangeGroup, Link, LogModel, MissingAt, Model, Server, achieved, left_behind
 from workbench.rules.send_session import SortedLog
@@ -29,7 +29,7 @@ class House:
     """The modules under test."""
 
     mending = repair_model
-    rehearsal = plan_model
+    filling = plan_model
 
 
 @settings(max_examples=100, deadline=None)

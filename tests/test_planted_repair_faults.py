@@ -20,7 +20,12 @@ from test_mending import shown_world
 
 from workbench.diagnosis.case_diagnosis import context_of
 
-MENDING, REHEARSAL, PLANNING = "workbench.rules.repair_model", "workbench.repair.plan_model", "workbench.repair.planner"
+MENDING, MISSED, PLANNING = (
+    "workbench.rules.repair_model",
+    "workbench.diagnosis.missed_lots",
+    "workbench.repair.planner",
+)
+FILLING, STYLE = "workbench.replication.changelog.plan_model", "workbench.replication.changelog.style"
 OUTCOMES = "workbench.repair.outcomes"
 
 FAULTS = [
@@ -88,28 +93,28 @@ FAULTS = [
     Fault(MENDING, "lacking & there if", "lacking & now if", "restored when the repair is done"),
     Fault(MENDING, "range(len(self.lots) - self.made)", "range(len(self.lots))", "given lots"),
     # what fills it
-    Fault(REHEARSAL, "not in lacking\n", "is not None\n", "who misses a change"),
-    Fault(REHEARSAL, "sorted({*tops.values(), *cuts})", "sorted({*tops.values()})", "where logs begin and end"),
+    Fault(MISSED, "not in lacking\n", "is not None\n", "who misses a change"),
+    Fault(FILLING, "sorted({*tops.values(), *cuts})", "sorted({*tops.values()})", "where logs begin and end"),
     Fault(
-        REHEARSAL, "                yield hi, lo - 1\n",
+        FILLING, "                yield hi, lo - 1\n",
         "                yield hi, lo\n",
         "what a log begins with",
     ),
-    Fault(REHEARSAL, '                yield self._place(shown["max"])\n', "                pass\n", "where a log ends"),
-    Fault(REHEARSAL, "if claimed and span.high != end:", "if False:", "claimed and not collected"),
+    Fault(FILLING, '                yield self._place(shown["max"])\n', "                pass\n", "where a log ends"),
+    Fault(FILLING, "if claimed and span.high != end:", "if False:", "claimed and not collected"),
     Fault(
-        REHEARSAL, "        count -= sum(span.low < place <= span.high for place in single)\n",
+        FILLING, "        count -= sum(span.low < place <= span.high for place in single)\n",
         "",
         "counted twice",
     ),
-    Fault(REHEARSAL, "        while end in single:", "        while False:", "a last that is not of the lot"),
-    Fault(REHEARSAL, "if top >= span.high}", "if top >= span.low}", "who holds a stretch"),
-    Fault(REHEARSAL, "if position in stored.marks:", "if False:", "marks are no changes"),
-    Fault(REHEARSAL, "                ends.add(lot.last)\n", "                pass\n", "records of lots"),
-    Fault(REHEARSAL, "link.enabled is not False, claims", "True, claims", "disabled agreements"),
-    Fault(REHEARSAL, 'row.get("would_contact") is False and row', "False and row", "who believes its consumer up to date"),
-    Fault(REHEARSAL, "waits = link.consumer in back or any(", "waits = any(", "rolled back"),
-    Fault(REHEARSAL, "if link.suffix != self.suffix or", "if", "agreements of another suffix"),
+    Fault(FILLING, "        while end in single:", "        while False:", "a last that is not of the lot"),
+    Fault(FILLING, "if top >= span.high}", "if top >= span.low}", "who holds a stretch"),
+    Fault(FILLING, "if position in stored.marks:", "if False:", "marks are no changes"),
+    Fault(FILLING, "                ends.add(lot.last)\n", "                pass\n", "records of lots"),
+    Fault(FILLING, "link.enabled is not False, claims", "True, claims", "disabled agreements"),
+    Fault(FILLING, 'row.get("would_contact") is False and row', "False and row", "who believes its consumer up to date"),
+    Fault(FILLING, "waits = link.consumer in back or any(", "waits = any(", "rolled back"),
+    Fault(FILLING, "if link.suffix != self.suffix or", "if", "agreements of another suffix"),
     # planning
     Fault(PLANNING, "lack.lot in now.given and lack.lot not in gone", "lack.lot in now.given", "what nobody has"),
     Fault(
@@ -168,7 +173,7 @@ def check_model(modules: dict[str, ModuleType]) -> None:
 
 
 def check_filling(modules: dict[str, ModuleType]) -> None:
-    house = SimpleNamespace(rehearsal=modules[REHEARSAL], mending=modules[MENDING])
+    house = SimpleNamespace(filling=modules[FILLING], mending=modules[MENDING])
     for number in SHOWN:
         world, (context, findings) = shown(number)
         model = model_from(house, context, findings)
@@ -183,7 +188,9 @@ def check_plans(modules: dict[str, ModuleType]) -> None:
 
 CAUGHT_BY: dict[str, list[Check]] = {
     MENDING: [check_model, check_plans],
-    REHEARSAL: [check_filling, check_plans],
+    MISSED: [check_filling, check_plans],
+    FILLING: [check_filling, check_plans],
+    STYLE: [check_plans],
     OUTCOMES: [check_plans],
     PLANNING: [check_plans],
 }
