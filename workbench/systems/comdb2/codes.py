@@ -22,7 +22,7 @@ CODES = {
     "TIER_TOO_DEEP": Code("a node is more tiers away from the source than it needs to be", ("info", "warning")),
     "PENDING_LIMIT": Code("so many nodes wait for a source that the registry refuses more", ("error",)),
     "REVERSE_LINK_MISSING": Code(
-        "a node waits for a connection that nobody makes, or one is made to a node that does not wait",
+        "a node waits for a connection that no source makes, or a source connects to a node that does not wait",
         ("info", "warning", "error"),
     ),
     "REPORTS_STAND_STILL": Code(
