@@ -189,7 +189,7 @@ def check_achieved(house: Any, random: Random, seen: Counter[str] | None = None)
     before = without.copy()
     without.go_on()
     known = {one for some in kept for one in some}
-    result, after = house.mending.achieved(model, effects)
+    result, after = house.result.achieved(model, effects)
     compare(done, after, kept, str(effects))
     filling = any(effect["do"] == "initialise" for effect in effects)
     assert result.cut == (cut_off(without, world) if filling else set()), "cut"

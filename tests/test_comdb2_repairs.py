@@ -17,7 +17,8 @@ from workbench.model import Finding
 from workbench.repair.plan_types import Need, ProposedRepair
 from workbench.replication.tier.rules.repair_model import TierModel
 from workbench.replication.tier.rules.tiers import Pull
-from workbench.rules.repair_model import MissingAt, achieved
+from workbench.rules.repair_model import MissingAt
+from workbench.rules.repair_result import achieved
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.repairs import REPAIRS
 from workbench.systems.comdb2.rules import HOLDING, V2026

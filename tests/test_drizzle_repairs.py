@@ -31,7 +31,8 @@ from workbench.repair.plan_executor import FAILED, FINISHED, Outcome, apply
 from workbench.repair.plan_types import Plan
 from workbench.repair.planner import plan
 from workbench.replication.stream.rules.repair_model import StreamModel
-from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Server, achieved
+from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Server
+from workbench.rules.repair_result import achieved
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Transaction
 from workbench.systems.drizzle.live import site as live
 from workbench.systems.drizzle.live.site import StreamSite

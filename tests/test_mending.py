@@ -17,8 +17,9 @@ from slow_mending import World, fresh, random_world, unlike
 from workbench.diagnosis.case_diagnosis import context_of
 from workbench.repair.planner import models_of
 from workbench.replication.changelog import plan_model
-from workbench.rules import repair_model
-from workbench.rules.repair_model import ChangeGroup, Link, LogModel, MissingAt, Model, Server, achieved, left_behind
+from workbench.rules import repair_model, repair_result
+from workbench.rules.repair_model import ChangeGroup, Link, LogModel, MissingAt, Model, Server
+from workbench.rules.repair_result import achieved, left_behind
 from workbench.rules.send_session import SortedLog
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.csn import origin_of
@@ -29,6 +30,7 @@ class House:
     """The modules under test."""
 
     mending = repair_model
+    result = repair_result
     filling = plan_model
 
 

@@ -20,8 +20,9 @@ from test_mending import shown_world
 
 from workbench.diagnosis.case_diagnosis import context_of
 
-MENDING, MISSED, PLANNING = (
+MENDING, RESULT, MISSED, PLANNING = (
     "workbench.rules.repair_model",
+    "workbench.rules.repair_result",
     "workbench.diagnosis.missed_lots",
     "workbench.repair.planner",
 )
@@ -83,14 +84,14 @@ FAULTS = [
           "generation of new data"),
     Fault(MENDING, "        server.vector.pop(origin, None)\n", "", "cleaned vectors"),
     Fault(MENDING, "model.losing())", "model.rules())", "going on behind what is gone"),
-    Fault(MENDING, "    after.go_on()\n", "", "life goes on behind a repair"),
-    Fault(MENDING, "    without.go_on()\n", "", "what would be hidden anyway"),
-    Fault(MENDING, "after.missing() if lack.lot in known}", "after.missing()}", "what the repair wrote itself"),
-    Fault(MENDING, "if lack.lot in somewhere and lack.lot not in after.saved", "if lack.lot in somewhere", "saved"),
-    Fault(MENDING, "set(known) if before.more else {", "set(known) if True else {", "held by nobody"),
-    Fault(MENDING, "set(known) if before.more else {", "{", "held by somebody else"),
-    Fault(MENDING, "(missing - doomed) | taken if", "missing - doomed if", "taken from it"),
-    Fault(MENDING, "lacking & there if", "lacking & now if", "restored when the repair is done"),
+    Fault(RESULT, "    after.go_on()\n", "", "life goes on behind a repair"),
+    Fault(RESULT, "    without.go_on()\n", "", "what would be hidden anyway"),
+    Fault(RESULT, "after.missing() if lack.lot in known}", "after.missing()}", "what the repair wrote itself"),
+    Fault(RESULT, "if lack.lot in somewhere and lack.lot not in after.saved", "if lack.lot in somewhere", "saved"),
+    Fault(RESULT, "set(known) if before.more else {", "set(known) if True else {", "held by nobody"),
+    Fault(RESULT, "set(known) if before.more else {", "{", "held by somebody else"),
+    Fault(RESULT, "(missing - doomed) | taken if", "missing - doomed if", "taken from it"),
+    Fault(RESULT, "lacking & there if", "lacking & now if", "restored when the repair is done"),
     Fault(MENDING, "range(len(self.lots) - self.made)", "range(len(self.lots))", "given lots"),
     # what fills it
     Fault(MISSED, "not in lacking\n", "is not None\n", "who misses a change"),
@@ -166,7 +167,7 @@ def shown(number: int) -> tuple[World, Any]:
 
 
 def check_model(modules: dict[str, ModuleType]) -> None:
-    house = SimpleNamespace(mending=modules[MENDING])
+    house = SimpleNamespace(mending=modules[MENDING], result=modules[RESULT])
     for number in WORLDS:
         check_achieved(house, Random(number))
         check_effects(house, Random(number))
@@ -188,6 +189,7 @@ def check_plans(modules: dict[str, ModuleType]) -> None:
 
 CAUGHT_BY: dict[str, list[Check]] = {
     MENDING: [check_model, check_plans],
+    RESULT: [check_model],
     MISSED: [check_filling, check_plans],
     FILLING: [check_filling, check_plans],
     STYLE: [check_plans],

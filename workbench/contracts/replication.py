@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from workbench.case.case import Case
     from workbench.diagnosis.detector_context import DetectorContext
+    from workbench.diagnosis.plan_counts import PlanCounts
     from workbench.diagnosis.verdict_rows import Verdicts
     from workbench.engine.logs import StoredLog
     from workbench.model import Finding, System
@@ -90,3 +91,6 @@ class Replication(Protocol):
 
     def plan_model(self, context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
         """The model of one suffix, on which repairs are tried."""
+
+    def plan_counts(self, context: DetectorContext, suffix: str | None, model: Model) -> PlanCounts:
+        """How a plan counts what the servers of one suffix lack, with what this model of it does not know."""

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosis.detector_context import DetectorContext
+from workbench.diagnosis.plan_counts import PlanCounts
 from workbench.model import Finding, System, counted
 from workbench.repair.plan_types import EvaluatedRepair, ProposedRepair
-from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.rules.repair_model import ChangeGroup, MissingAt, Model
 from workbench.topology.topology import Replica
 
@@ -60,75 +60,21 @@ def suffixes_of(context: DetectorContext, findings: Sequence[Finding], replicas:
     return found or ([None] if applying & grave else [])
 
 
-def newer_than_logs(context: DetectorContext, model: Model, suffix: str | None) -> set[MissingAt]:
-    """The lots that wait and are in no log, where none of them was lost: they were made after all logs had been read."""
-    coming = {(row["server"], row["origin"]) for row in _rows_of_newer(context, suffix)}
-    logs = [one.log for one in model.servers.values() if one.log is not None]
-    return {
-        lack
-        for lack in (model.pending() if logs else ())
-        if (lack.server, model.lots[lack.lot].origin) in coming
-        and not any(log.holds(model.lots[lack.lot].last) for log in logs)
-    }
-
-
-def not_waited_for(context: DetectorContext, model: Model, suffix: str | None) -> set[MissingAt]:
-    """The lots that wait in the model, and for which no server waits by the diagnosis: all older than what it waits for, too."""
-    begins: dict[tuple[str, str], str] = {}
-    for row in context.verdicts.pending:
-        if row["suffix"] == suffix:
-            key, first = (row["server"], row["origin"]), context.topology.system.typed(row["first"]) or ""
-            begins[key] = min(begins.get(key, first), first)
-    ends = {x: (begins.get((x.server, model.lots[x.lot].origin)), model.lots[x.lot].last) for x in model.pending()}
-    return {x for x, (first, last) in ends.items() if first is None or last < first}
-
-
-def arriving(
-    context: DetectorContext, model: Model, running: Model, suffix: str | None, waits: Mapping[str, int]
-) -> Iterator[tuple[str, int, int]]:
+def arriving(counts: PlanCounts, running: Model, waits: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
     """Which servers get how many changes over the links that run, as they do in `running`; and how many more by claims alone.
 
     waits   for how many changes each server waits by the diagnosis that somebody would send: it knows more than the model
     """
-    coming: dict[str, list[MissingAt]] = {}
+    model, coming = counts.model, dict[str, list[MissingAt]]()
     for lack in model.pending() & running.held():
         coming.setdefault(lack.server, []).append(lack)
-    newer = _newer(context, running, suffix)
+    newer = counts.newer(running)
     for name in sorted({*coming, *newer} & waits.keys()):
         mine, (come, stay) = coming.get(name, []), newer.get(name, (0, 0))
         whole = bool(mine) and len(mine) == sum(lack.server == name for lack in model.pending())
-        claimed = 0
-        if isinstance(running, PullModel) and isinstance(model, PullModel):
-            claimed = model.changes(running.by_claims(mine, model))
+        claimed = model.changes(running.by_claims(mine, model))
         if count := waits[name] - stay if whole else model.changes(mine) + come:
             yield name, max(0, count - claimed), min(count, claimed)
-
-
-def _newer(context: DetectorContext, running: Model, suffix: str | None) -> dict[str, tuple[int, int]]:
-    """Server -> how many changes that no log can have yet come to it over the links of this model, and how many do not."""
-    system, found = context.topology.system, dict[str, tuple[int, int]]()
-    replicas = {one.server: one for one in context.topology.replicas if one.suffix == suffix}
-    for row in _rows_of_newer(context, suffix):
-        server, feeding = row["server"], {row["server"]}
-        for _ in running.servers:
-            feeding |= {link.supplier for link in running.links if link.runs and link.consumer in feeding}
-        tops = (replicas[name].top(row["origin"]) for name in feeding - {server} if name in replicas)
-        come, stay = found.get(server, (0, 0))
-        count = row["count"] - row["available"]
-        newest = system.typed(row["last"])
-        comes = bool(newest) and max(tops, default="") >= str(newest)
-        found[server] = (come + count, stay) if comes else (come, stay + count)
-    return found
-
-
-def _rows_of_newer(context: DetectorContext, suffix: str | None) -> list[dict[str, Any]]:
-    """What waits of which no log has all: what is older than the logs and in none, the row would count as gone."""
-    return [
-        row
-        for row in context.verdicts.pending
-        if row["suffix"] == suffix and row["available"] < row["count"] and (row["suppliers"] or row.get("through"))
-        if not any(row.get(what) for what in ("gone", "lost", "refused", "dropped_since"))
-    ]
 
 
 def hidden_without_steps(model: Model) -> frozenset[MissingAt]:

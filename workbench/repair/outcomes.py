@@ -7,7 +7,8 @@ from dataclasses import replace
 from workbench.model import counted
 from workbench.repair.event_orders import made_worse
 from workbench.repair.plan_types import EvaluatedRepair, Need, ProposedRepair, View
-from workbench.rules.repair_model import Achieved, Model, achieved
+from workbench.rules.repair_model import Model
+from workbench.rules.repair_result import Achieved, achieved
 
 
 def outcome_of(view: View, need: Need, draft: ProposedRepair) -> tuple[Achieved | None, Model | None, EvaluatedRepair]:

@@ -334,6 +334,7 @@ class Repairs:
     checked what the commands of `checks` show, and what is to be seen when all is well
     stuck   codes of findings that say why a server waits, the one that says most first
     waiting codes of findings on a link that opens no session, though its consumer is behind
+    conflict code of the need of a server that lacks nothing but what it holds with another content
     healed  of what a server misses, what needs no repair any more: a later change brought the same
     also    what is to be mended on a model although nothing is lacking there
     first   True of a need that has to be mended before any server is filled: its server may be the one that fills others
@@ -357,6 +358,7 @@ class Repairs:
     checked: str
     stuck: Sequence[str] = ()
     waiting: frozenset[str] = frozenset()
+    conflict: str = ""
     healed: Callable[[View, Need], frozenset[MissingAt]] = lambda view, need: frozenset()
     also: Callable[[View, Model], Iterable[Need]] = lambda view, model: ()
     first: Callable[[View, Need], bool] = lambda view, need: False

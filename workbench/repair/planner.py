@@ -7,7 +7,6 @@ and nothing else: it cannot write to a server."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,12 +15,11 @@ from typing import Any
 from workbench.case.case import Case
 from workbench.contracts.replication import PlanGrounds
 from workbench.diagnosis.case_diagnosis import context_of
-from workbench.diagnosis.closed_ways import in_no_log
 from workbench.diagnosis.detector_context import DetectorContext
-from workbench.diagnosis.diagnosis_text import how_it_arrives
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.diagnosis.left_in_logs import left_in_log
 from workbench.diagnosis.made_by_others import made_by_others
+from workbench.diagnosis.plan_counts import PlanCounts
 from workbench.diagnosis.relayed_changes import WITHOUT_DATA
 from workbench.diagnosis.snapshot_choice import case_at
 from workbench.diagnosis.unseen_suppliers import SUPPLIER_NOT_COLLECTED
@@ -33,9 +31,7 @@ from workbench.repair.model_summary import (
     changes_by_origin,
     hidden_without_steps,
     joining,
-    newer_than_logs,
     no_worse,
-    not_waited_for,
     servers_told,
     standing_of,
     suffixes_of,
@@ -85,10 +81,8 @@ from workbench.repair.unmended_findings import (
     unmarked,
     why_left,
 )
-from workbench.replication.entry.plan_counts import gone_as_counted
-from workbench.replication.stream.plan_model import Beside, add_beside, as_counted, conflict_code, not_judged
-from workbench.replication.tier.plan_counts import Lacking, holes_filled, tiers_afterwards, tiers_as_counted
-from workbench.rules.repair_model import Achieved, LogModel, MissingAt, Model, achieved
+from workbench.rules.repair_model import MissingAt, Model
+from workbench.rules.repair_result import Achieved, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
 from workbench.safety import printable
 
@@ -158,10 +152,7 @@ class _Planned:
         self.promise: list[dict[str, Any]] = []
         self.before: list[dict[str, Any]] = []
         self.after: list[dict[str, Any]] = []
-        self.never: Counter[tuple[str, str | None]] = Counter()
         self.too_young: dict[tuple[str, str | None], int] = {}
-        self.beside: dict[str, Beside] = {}
-        self.counted: Lacking = {}
         self.open: list[str] = []
         self.unmended = 0
         self.chosen: list[tuple[Need, str]] = []
@@ -189,11 +180,17 @@ class _Planned:
             self.unmended += 1
             self._say(links_to_mend(self.context.topology, self.findings, suffix))
             return
+        self.passed_over = self.dropped = self.unjudged = frozenset()  # lots of another suffix bear the same numbers
         model = (view := self.view_of(suffix)).model
-        self.unjudged = self._unjudged(model, suffix)
-        self.before += self._as_diagnosed(standing_of(model, suffix, model.gone()), model)
+        self.counts: PlanCounts = self.system.replication().plan_counts(self.context, suffix, model)
+        self.unjudged = self.counts.unjudged
+        before = standing_of(model, suffix, model.gone())
+        self.counts.as_diagnosed(before)
+        self.before += before
+        self.too_young |= {(server, suffix): count for server, count in self.counts.too_young.items()}
         coming = self._on_the_way(model, suffix)
-        self.passed_over = self._passed_over(model)
+        self.passed_over, says = self.counts.passed_over()
+        self.open += says
         passed: set[Need] = set()
         begun = len(self.steps)
         while need := next((one for one in self._needs(view) if _bare(one) not in passed and one.wanted(only)), None):
@@ -221,7 +218,7 @@ class _Planned:
         cut = self.context.verdicts.cut()
         if "missing" in cut:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
-        if unknown := not_judged(self.context, suffix, self.done.get(suffix)):
+        if unknown := self.counts.not_judged(self.done.get(suffix)):
             self.open.append(
                 f"{counted(unknown, 'stretch', 'stretches')} of changes cannot be judged, and this plan does nothing about that"
             )
@@ -260,52 +257,8 @@ class _Planned:
         done.go_on()
         hidden = hidden_without_steps(running) & (done.missing() | done.pending())
         for row in standing_of(done, suffix, model.gone(), hidden):
-            thrown = done.gone() - model.gone()
-            open_ = {lack for lack in self.unjudged if lack.server == row["server"] and lack.lot not in thrown}
-            row["missing"] -= done.changes(open_ & done.missing() - hidden)
-            row["pending"] += self.never[row["server"], row["suffix"]] - done.changes(open_ & (done.pending() | hidden))
-            add_beside(row, self.beside, done)
-            tiers_afterwards(row, self.counted, done)
+            self.counts.afterwards(row, done, hidden)
             self.after.append(no_worse(row, self.before, joining(model, done)))
-
-    def _as_diagnosed(self, rows: list[dict[str, Any]], model: Model) -> list[dict[str, Any]]:
-        """The same rows with the numbers of the diagnosis: the model does not know what a server got while others were read.
-
-        Nor does it know of changes that are behind all vectors and in no log: nothing brings these, whatever the plan does.
-        """
-        found = self.context.verdicts
-        self.beside |= as_counted(found, rows) | {x: Beside(n) for x, n in gone_as_counted(found, rows).items()}
-        self.counted |= tiers_as_counted(found, rows)
-        if not found.known or found.cut():
-            return rows
-        for row in rows:
-            about = row["server"], row["suffix"]
-            waits = [one for one in found.pending if (one["server"], one["suffix"]) == about]
-            never = sum(one["count"] - one["available"] for one in self._stuck(about))
-            pending = sum(one["count"] for one in waits)
-            self.too_young[about] = max(never - sum(map(in_no_log, self._stuck(about))), 0)
-            open_ = {lack for lack in self.unjudged & model.pending() if lack.server == row["server"]}
-            self.never[about] = max(min(never, pending - row["pending"] + model.changes(open_)), 0)
-            row["missing"] = sum((one["server"], one["suffix"]) == about for one in found.missing)
-            row["pending"] = pending
-        return rows
-
-    def _stuck(self, about: tuple[str, str | None]) -> list[Mapping[str, Any]]:
-        """What a server waits for and no collected server would send or pass on."""
-        pending = self.context.verdicts.pending
-        return [x for x in pending if (x["server"], x["suffix"]) == about and how_it_arrives(x) != "waiting"]
-
-    def _unjudged(self, model: Model, suffix: str | None) -> frozenset[MissingAt]:
-        """What the model takes for lacking and the diagnosis does not: it is counted neither now nor afterwards."""
-        found = self.context.verdicts
-        if not found.known or found.cut():
-            return frozenset()
-        told = {(one["server"], self.system.typed(one["position"])) for one in found.missing if one["suffix"] == suffix}
-        missing = {x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told}
-        missing |= not_waited_for(self.context, model, suffix)
-        missing |= newer_than_logs(self.context, model, suffix)
-        empty = told_of(EMPTY, self.findings, suffix)  # the diagnosis goes by what such a server claimed before
-        return frozenset(x for x in missing if x.server not in empty)
 
     def _on_the_way(self, model: Model, suffix: str | None) -> list[tuple[str, str]]:
         """Say what needs no repair because links that run will bring it, and to which server."""
@@ -322,11 +275,13 @@ class _Planned:
         whole = bool(self.context.verdicts.known) and not self.context.verdicts.cut()
         waits = {row["server"]: row["pending"] for row in self.before if row["suffix"] == suffix}
         for name in waits if whole else ():
-            waits[name] -= sum(row["count"] for row in self._stuck((name, suffix)))
-        found = arriving(self.context, model, running, suffix, waits)
+            waits[name] -= sum(row["count"] for row in self.counts.stuck(name))
+        found = arriving(self.counts, running, waits)
         coming = [(one[0], said) for one in found for said in arrival_notes(self.context, *one, suffix)]
         self.open += [said for _, said in coming]
-        self.behind = frozenset((model.pending() & later.held()) - running.held() - self.unjudged if failing else ())
+        self.behind = frozenset(
+            (model.pending() & later.held()) - running.held() - self.unjudged if failing else ()
+        )
         self.dropped = dropped_of(model) - self.unjudged
         self.open += dropped_said(self.context, self.findings, suffix, model, self.dropped)
         self.unmended += bool(self.dropped)
@@ -336,36 +291,6 @@ class _Planned:
     def _say(self, obstacles: Sequence[Obstacle]) -> None:
         self.unmended += sum(one.number for one in obstacles)
         self.open += [one.says for one in obstacles]
-
-    def _passed_over(self, model: Model) -> frozenset[MissingAt]:
-        """What servers wait for and no log holds any more, so that the next session would go past it: nothing is missing yet.
-
-        Whether anything is lost by it, only the entries tell, and no export can show now what a later change overwrites.
-        """
-        if not isinstance(model, LogModel):
-            return frozenset()
-        later = model.copy()
-        later.settle()
-        logs = [one.log for one in model.servers.values() if one.log is not None]
-        passed = frozenset(
-            lack
-            for lack in model.pending() & later.missing()
-            if lack.lot in model.given and not any(log.holds(model.lots[lack.lot].last) for log in logs)
-        )
-        waits: dict[frozenset[int], list[str]] = {}
-        for name in sorted(model.servers):
-            lots = frozenset(lack.lot for lack in passed if lack.server == name) - later.gone()
-            waits.setdefault(lots, []).append(name)
-        for lots, names in waits.items():
-            if lots:
-                count = sum(model.lots[number].changes for number in lots)
-                wait, them = "waits" if len(names) == 1 else "wait", "it" if count == 1 else "them"
-                self.open.append(
-                    f"{counted(count, 'change', 'changes')} that {', '.join(names)} {wait} for {'is' if count == 1 else 'are'} "
-                    f"in no log any more, and the next session goes past {them}: collect again with --entries after that one, "
-                    "and diagnose anew whether anything is lost by it"
-                )
-        return passed
 
     def view_of(self, suffix: str | None) -> View:
         """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
@@ -482,7 +407,9 @@ class _Planned:
             }
             lots = [model.lots[one.lot] for one in lacks]
             back = any(lot.origin == own and lot.last not in by_entries for lot in lots)
-            return conflict_code(model, lacks) or (HIDDEN if back else MISSED)
+            if {(lack.server, lack.lot) for lack in lacks} <= model.unlike:
+                return self.repairs.conflict
+            return HIDDEN if back else MISSED
         links = view.context.topology.links
         feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
         found = (one for one in view.findings if one.suffix in (None, view.suffix) and not one.overruled_by)
@@ -500,7 +427,7 @@ class _Planned:
             self.proposed.add(draft.way)
             result, after, course = outcome_of(view, need, draft)
             if result is not None:  # what nothing shows to be lacking makes no way the better one
-                holes = holes_filled(view.model, after, self.counted) if after is not None else 0
+                holes = self.counts.filled_inside(view.model, after) if after is not None else 0
                 course = replace(course, restored=view.model.changes(result.restored - self.unjudged) + holes)
             if after is not None and (course.proven or course.unasked) and (why := self._leaves(view, need, after)):
                 course = replace(course, proven=False, refused=why, unasked="")

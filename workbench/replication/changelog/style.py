@@ -20,6 +20,7 @@ from workbench.replication.changelog.diagnosis.pair_matrix import (
     pair_matrix,
 )
 from workbench.replication.changelog.diagnosis.planned_sessions import session_in
+from workbench.replication.changelog.plan_counts import LogCounts
 from workbench.replication.changelog.plan_model import model_of_logs
 from workbench.rules.repair_model import Model
 from workbench.topology.topology import Topology, logs_of
@@ -62,6 +63,10 @@ class ChangelogReplication:
     def plan_model(self, context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
         """Of all logs together, with their sessions."""
         return model_of_logs(context, suffix, grounds)
+
+    def plan_counts(self, context: DetectorContext, suffix: str | None, model: Model) -> LogCounts:
+        """With what no log has."""
+        return LogCounts(context, suffix, model)
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.diagnosis.plan_counts import PlanCounts, Row
+from workbench.rules.repair_model import MissingAt, Model
 
 
-def gone_as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """Count into rows of what each server lacks what no server has any more; server -> so many are missing afterwards, too."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        gone = sum(row["server"] in one.missed_by for one in found.gone if one.change["suffix"] == row["suffix"])
-        if gone:
-            counts[row["server"]] = gone
-            row["missing"] += gone
-    return counts
+class EntryCounts(PlanCounts):
+    """What no server has any more is missing now and afterwards."""
+
+    def as_diagnosed(self, rows: Iterable[Row]) -> None:
+        """The model knows of the rest."""
+        for row in rows:
+            row["missing"] += self._gone(row["server"])
+
+    def afterwards(self, row: Row, done: Model, hidden: frozenset[MissingAt]) -> None:
+        """Nothing brings it back."""
+        row["missing"] += self._gone(row["server"])
+
+    def _gone(self, server: str) -> int:
+        gone = self.context.verdicts.gone
+        return sum(server in one.missed_by for one in gone if one.change["suffix"] == self.suffix)

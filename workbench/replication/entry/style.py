@@ -13,6 +13,7 @@ from workbench.engine.logs import StoredLog
 from workbench.model import Finding, System
 from workbench.replication.entry.diagnosis.gone_verdicts import with_gone
 from workbench.replication.entry.diagnosis.state_comparison import judged_by_entry, pulls, verdicts_by_entry
+from workbench.replication.entry.plan_counts import EntryCounts
 from workbench.replication.entry.plan_model import model_of_entries
 from workbench.replication.entry.sections import floors_text
 from workbench.rules.repair_model import Model
@@ -50,6 +51,10 @@ class EntryReplication:
     def plan_model(self, context: DetectorContext, suffix: str | None, grounds: PlanGrounds) -> Model:
         """Of all entries together, with who may pull from whom."""
         return model_of_entries(context, suffix)
+
+    def plan_counts(self, context: DetectorContext, suffix: str | None, model: Model) -> EntryCounts:
+        """With what only earlier files show."""
+        return EntryCounts(context, suffix, model)
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

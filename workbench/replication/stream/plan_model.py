@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence, Set
 
-from workbench.diagnosis.detector_context import DetectorContext
-from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.replication.stream.diagnosis.log_comparison import VOID, Streams
 from workbench.replication.stream.diagnosis.not_given import not_given
 from workbench.replication.stream.rules.repair_model import StreamModel
-from workbench.rules.repair_model import ChangeGroup, Link, MissingAt, Model, Server
+from workbench.rules.repair_model import ChangeGroup, Link, Server
 
-CONFLICT = "TXN_CONFLICT"
 ONLY_ON = "only on"
 """How the generation of a lot begins that one server alone holds."""
-
-
-class Beside(NamedTuple):
-    """What a model does not know of a server: by how much more is missing and pending there.
-
-    behind_gap, held  of what its queue says that it waits for: what stands behind a gap, and what a thread that stands still
-                      keeps; None: no queue tells
-    """
-
-    missing: int = 0
-    pending: int = 0
-    behind_gap: int | None = None
-    held: int = 0
 
 
 def only_there(streams: Streams) -> Iterator[tuple[str, str, str, int]]:
@@ -50,43 +33,6 @@ def _counted(server: str, origin: str, positions: Sequence[str], count: int) -> 
     rest = max(count - len(positions), 0)
     yield from ((server, origin, position, 1) for position in positions[:-1])
     yield from ((server, origin, position, 1 + rest) for position in positions[-1:])
-
-
-def as_counted(found: Verdicts, rows: Iterable[dict[str, Any]]) -> dict[str, Beside]:
-    """Put the numbers of the diagnosis into rows of what each server lacks; server -> by how much they differ from the model's.
-
-    It knows nothing of what the log with most of an origin lacks while nobody knows the source, and takes for lacking what is
-    there with another content.
-    """
-    beside: dict[str, Beside] = {}
-    for row in rows if found.streams is not None else ():
-        missing = sum(one["server"] == row["server"] for one in found.missing)
-        waits = [one for one in found.pending if one["server"] == row["server"]]
-        pending, behind, held = (sum(one.get(key, 0) for one in waits) for key in ("count", "behind_gap", "held"))
-        queued = any("queued" in one for one in waits)
-        if "missing" not in found.cut():
-            more = missing - row["missing"], pending - row["pending"]
-            beside[row["server"]] = Beside(*more, behind if queued else None, held)
-            row["missing"], row["pending"] = missing, pending
-    return beside
-
-
-def add_beside(row: dict[str, Any], beside: Mapping[str, Beside], done: Model) -> None:
-    """Count so what is lacking when all is done, too; an applier that runs brings what waits before what its queue lacks."""
-    more = beside.get(row["server"], Beside())
-    arrives = any(link.runs and link.consumer == row["server"] for link in done.links)
-    row["missing"] = max(row["missing"] + more.missing, 0)
-    server = done.servers.get(row["server"])
-    if more.behind_gap is None:
-        row["pending"] = max(row["pending"] + more.pending, 0)
-    elif server is None or server.source is None:  # of one that got all data its queue tells nothing any more
-        row["pending"] = more.behind_gap + (0 if arrives else more.held)
-
-
-def conflict_code(model: Model, lacks: Iterable[MissingAt]) -> str:
-    """The code of the need of a server that lacks nothing but what it holds with another content; empty: it lacks more."""
-    unlike = model.unlike if isinstance(model, StreamModel) else frozenset()
-    return CONFLICT if {(lack.server, lack.lot) for lack in lacks} <= unlike else ""
 
 
 def _all_listed(streams: Streams, server: str, origin: str) -> bool:
@@ -191,16 +137,3 @@ def model_of_streams(streams: Streams) -> StreamModel:
         unlike=numbered(unlike),
         taken=numbered(taken),
     )
-
-
-def not_judged(context: DetectorContext, suffix: str | None, done: Model | None) -> int:
-    """How many of the stretches that nobody can judge are open when all is done.
-
-    Of what the log of its source has damaged, a plan takes what another log has whole.
-    """
-    given, show = set[tuple[str, str, str]](), context.topology.system.show
-    unknown = [one for one in context.verdicts.unknown if one["suffix"] == suffix]
-    for server, number in done.taken if isinstance(done, StreamModel) else ():
-        if done is not None and number in done.servers[server].holds:
-            given.add((server, done.lots[number].origin, show(done.lots[number].last)))
-    return sum(one["from"] != one["to"] or (one["server"], one["origin"], one["from"]) not in given for one in unknown)

@@ -18,6 +18,7 @@ from workbench.replication.stream.diagnosis.rows import applier_rows, copy_rows,
 from workbench.replication.stream.diagnosis.sources import with_sources
 from workbench.replication.stream.diagnosis.stream_verdicts import judged_by_stream
 from workbench.replication.stream.explanation import verdicts_by_stream, would_send
+from workbench.replication.stream.plan_counts import StreamCounts
 from workbench.replication.stream.plan_model import model_of_streams
 from workbench.replication.stream.sections import streams_text
 from workbench.rules.assumptions import LOG_READ_FIRST
@@ -72,6 +73,10 @@ class StreamReplication:
         """Of all logs together: what each has of the stream."""
         assert context.verdicts.streams is not None
         return model_of_streams(context.verdicts.streams)
+
+    def plan_counts(self, context: DetectorContext, suffix: str | None, model: Model) -> StreamCounts:
+        """With what queues tell."""
+        return StreamCounts(context, suffix, model)
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

@@ -17,6 +17,7 @@ from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.diagnosis.sources import on_furthest
 from workbench.replication.tier.diagnosis.tree_rows import judged_by_tier, trees
 from workbench.replication.tier.explanation import placed, verdicts_by_tier, would_give
+from workbench.replication.tier.plan_counts import TierCounts
 from workbench.replication.tier.plan_model import model_of_tiers
 from workbench.replication.tier.sections import tiers_text
 from workbench.rules.assumptions import NOT_CUT_BACK
@@ -59,6 +60,10 @@ class TierReplication:
         """Of the tree, with what each node has and asks for."""
         assert context.verdicts.tiers is not None
         return model_of_tiers(context.verdicts.tiers, context.verdicts.pending)
+
+    def plan_counts(self, context: DetectorContext, suffix: str | None, model: Model) -> TierCounts:
+        """With the records of the nodes."""
+        return TierCounts(context, suffix, model)
 
     def explain(
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None

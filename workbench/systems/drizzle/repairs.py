@@ -575,6 +575,7 @@ REPAIRS = Repairs(
     "applies in replication_workbench.applied, and applies none twice.",
     checked="replication_workbench.applied on each replica shows what was applied.",
     stuck=(STOPPED,),
+    conflict="TXN_CONFLICT",
     also=_also,
     preamble=_PREAMBLE,
     whole=_whole,

@@ -78,18 +78,19 @@ class PullModel(Model):
         shown = self._shown()
         return {lack for lack in self.held() - self.unsure if lack.lot in shown}
 
-    def by_claims(self, some: Iterable[MissingAt], before: PullModel) -> set[MissingAt]:
+    def by_claims(self, lacks: Iterable[MissingAt], before: Model) -> set[MissingAt]:
         """What came from a server whose entries are not known, and could come from nobody who is known to have it.
 
         before  the servers as they stood before anything was pulled
         """
+        assert isinstance(before, PullModel)
         kept, senders = self.kept(), dict[str, list[str]]()
         for link in self.links:
             if link.runs and before.stuck(link) is None:
                 senders.setdefault(link.consumer, []).append(link.supplier)
         return {
             lack
-            for lack in some
+            for lack in lacks
             if lack in self.unsure and lack.server not in self.refusing
             if not any(MissingAt(name, lack.lot) in kept for name in senders.get(lack.server, ()))
         }

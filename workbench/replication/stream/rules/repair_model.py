@@ -17,7 +17,6 @@ class StreamModel(Model):
     """Servers that hold transactions of streams.
 
     places   number of a lot -> its place in the stream of its origin
-    unlike   (server, lot) that it holds with another content: only all data of another server mend that
     covers   (server, origin) -> the place that its log goes to, if it has nothing whole there
     missed   (server, lot) that will not come although it is behind the last that the server has whole: pieces of it came, others
              were passed over
@@ -30,7 +29,6 @@ class StreamModel(Model):
     covers: Mapping[tuple[str, str], int] = field(default_factory=dict)
     missed: frozenset[tuple[str, int]] = frozenset()
     maybe: frozenset[tuple[str, int]] = frozenset()
-    unlike: frozenset[tuple[str, int]] = frozenset()
     taken: frozenset[tuple[str, int]] = frozenset()
 
     def copy(self) -> StreamModel:

@@ -24,7 +24,7 @@ from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_
 from workbench.replication.tier.diagnosis.two_sources import placed_by_kin
 from workbench.replication.tier.rules.repair_model import GONE, TierModel
 from workbench.rules.assumptions import NOT_CUT_BACK, SAME_HISTORY, SOURCE_OF_KIN
-from workbench.rules.repair_model import achieved
+from workbench.rules.repair_result import achieved
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.file_gaps import LEFT_BELOW
 from workbench.systems.comdb2.detectors.nodes import names_no_host

@@ -17,7 +17,7 @@ from workbench.repair.cut_off_suppliers import cut_off
 from workbench.repair.obstacles import EMPTY, told_of
 from workbench.repair.plan_types import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Need, ProposedRepair, Step, View
 from workbench.repair.unlike_entries import ENTRIES_DIFFER, of_its_own, on_it_alone
-from workbench.rules.repair_model import achieved, left_behind
+from workbench.rules.repair_result import achieved, left_behind
 from workbench.systems.ds389.native import (
     REFRESH,
     add,

@@ -18,7 +18,8 @@ from workbench.diagnosis.relayed_changes import (
 )
 from workbench.repair.obstacles import EMPTY, OFF, UNLOGGED, refusing_all, stopped_links, stopped_servers, told_of
 from workbench.repair.plan_types import ASKED_FOR, DISABLED, ROLLED_BACK, Need, ProposedRepair, Step, View
-from workbench.rules.repair_model import LogModel, achieved
+from workbench.rules.repair_model import LogModel
+from workbench.rules.repair_result import achieved
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, SEND, replay
 from workbench.rules.vectors import last, newer
 from workbench.systems.ds389.native import (
