@@ -136,7 +136,7 @@ FAULTS = [
     ),
     Fault(PLANNING, "                tried[place][0].way not in self.ways,\n", "", "a way that was asked for"),
     Fault(
-        PLANNING, "                -self._restores(view.model, need, tried[place][1], tried[place][3]),\n",
+        PLANNING, "                -_restores(view.model, need, tried[place][1], tried[place][3]),\n",
         "",
         "what restores most",
     ),

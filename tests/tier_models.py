@@ -9,8 +9,9 @@ from typing import Any
 from workbench.model import Finding
 from workbench.repair.plan_types import View
 from workbench.replication.tier.rules.limits import Rules
-from workbench.replication.tier.rules.repair_model import TierModel, tier_model
+from workbench.replication.tier.rules.repair_model import TierModel
 from workbench.replication.tier.rules.tiers import Node, Pull, Registry
+from workbench.replication.tier.rules.tree_model import tier_model
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of
 from workbench.systems.comdb2.rules import V2026
 

@@ -279,9 +279,7 @@ class _Planned:
         found = arriving(self.counts, running, waits)
         coming = [(one[0], said) for one in found for said in arrival_notes(self.context, *one, suffix)]
         self.open += [said for _, said in coming]
-        self.behind = frozenset(
-            (model.pending() & later.held()) - running.held() - self.unjudged if failing else ()
-        )
+        self.behind = frozenset((model.pending() & later.held()) - running.held() - self.unjudged if failing else ())
         self.dropped = dropped_of(model) - self.unjudged
         self.open += dropped_said(self.context, self.findings, suffix, model, self.dropped)
         self.unmended += bool(self.dropped)
@@ -364,18 +362,13 @@ class _Planned:
         also = [need for need in also if need.server is None or need.server not in served]
         needs += also
 
-        def ends(name: str) -> tuple[int, str]:
-            server = now.servers[name]
-            return len(server.holds), max((span.max or "" for span in server.vector.values()), default="")
-
-        order = sorted(set(map(ends, now.servers))) if self.system.tiering else []
-        far = {end: place for place, end in enumerate(order)}
+        far = now.ahead()
 
         def turn(need: Need) -> tuple[Any, ...]:
             server = now.servers.get(need.server or "")
             depth = 0 if server is None or server.origin else 1 if server.log is not None else 2
-            # A node of a tier that is further can serve one that is not, once it goes on itself.
-            behind = -far[ends(server.name)] if server is not None and far else 0
+            # Who is further can serve who is not, once it goes on itself.
+            behind = -far.get(need.server or "", 0)
             # What waits for a server that is apart from others may be mended with it.
             return (
                 need.server is None and need.origin is not None,
@@ -394,7 +387,7 @@ class _Planned:
         return sorted(needs, key=turn)
 
     def _code(self, view: View, model: Model, server: str, hidden: bool, lacks: Iterable[MissingAt]) -> str:
-        if hidden and not self.system.tiering:  # there what is lacking is the end of a log
+        if hidden and model.within:
             own = model.servers[server].origin
             # What entries alone lack was not lost by going back in time, nor what another server made.
             by_entries = {
@@ -441,7 +434,7 @@ class _Planned:
             (place for place, (_, _, _, course) in enumerate(tried) if course.proven and not course.refused),
             key=lambda place: (
                 tried[place][0].way not in self.ways,
-                -self._restores(view.model, need, tried[place][1], tried[place][3]),
+                -_restores(view.model, need, tried[place][1], tried[place][3]),
                 tried[place][3].lost,
                 bool(tried[place][0].costs),
                 place,
@@ -465,15 +458,6 @@ class _Planned:
         assert after is not None, "a proven way was tried"
         self._add(draft.steps)
         return after
-
-    def _restores(self, model: Model, need: Need, result: Achieved | None, course: EvaluatedRepair) -> int:
-        """How much a way restores of what the need is about. In tiers others may get more by a copy of a node, which no need of
-        this one asks for; in a stream a copy brings what is on its way, too.
-        """
-        if not (self.system.tiering or self.system.streaming) or not need.lacks or result is None:
-            return course.restored
-        wanted = need.lacks if self.system.streaming else result.restored
-        return model.changes({lack for lack in result.restored & wanted if lack.server == need.server})
 
     def _add(self, steps: Iterable[Step]) -> None:
         """Put steps into the plan, in place of those that were only to fill the same servers if these stayed behind."""
@@ -515,6 +499,14 @@ class _Planned:
             self._left(),
             tuple(sorted({row["server"] for row in self.context.all_not_collected})),
         )
+
+
+def _restores(model: Model, need: Need, result: Achieved | None, course: EvaluatedRepair) -> int:
+    """How much a way restores of what the need is about."""
+    if need.server is None or not need.lacks or result is None:
+        return course.restored
+    counts = model.compared(need.server, need.lacks, result.restored)
+    return course.restored if counts is None else model.changes(counts)
 
 
 def _codes(findings: Iterable[Finding], suffix: str | None) -> set[tuple[str, str | None, str | None]]:

@@ -5,16 +5,16 @@ them whatever is repaired - but for an initialisation, which gives a server what
 origin that the same servers hold are one `ChangeGroup`. Sessions are played by the same machine and rule set as everywhere
 else, over logs that know the records on which a session can begin or end.
 
-What a repair does is a list of effects (`EFFECTS`); after each one everything that runs is let run until nothing moves.
-`LogModel` is of servers that send from a log; that of servers which compare vectors and send entries is in `rules.pulled`.
+What a repair does is a list of effects (`Model.effects`); after each one everything that runs is let run until nothing moves.
+`LogModel` is of servers that send from a log; each other style of replication has a model of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from workbench.rules.send_session import Rules, SortedLog, replay
 from workbench.rules.vectors import Span, advanced, covers, newer
@@ -113,7 +113,12 @@ class Model:
     more      there are servers of which nothing is known: what none of these holds, one of them may hold
     failing   (supplier, consumer) of links that run only once somebody mends them: what comes over the others, comes before
     unlike    (server, lot) that a server holds with another content: only all data of another server mend that
+    effects   what a step may do, by name; the other keys of an effect are the arguments
+    within    a server may lack what comes before changes that it has: not so where its log is the beginning of another one
     """
+
+    effects: ClassVar[Mapping[str, Callable[..., None]]]
+    within: ClassVar[bool] = True
 
     lots: list[ChangeGroup]
     servers: dict[str, Server]
@@ -191,6 +196,14 @@ class Model:
         """How many changes these are."""
         return sum(self.lots[one.lot].changes for one in some)
 
+    def ahead(self) -> Mapping[str, int]:
+        """Server -> how far it is, where one that is further can serve one that is not; empty: nothing depends on that."""
+        return {}
+
+    def compared(self, server: str, lacks: Set[MissingAt], restored: Set[MissingAt]) -> Set[MissingAt] | None:
+        """Of what a way restores, what counts when ways are compared that are to bring a server what it lacks; None: all."""
+        return None
+
     def gone(self) -> set[int]:
         """The lots that no server holds any more."""
         return set(range(len(self.lots))).difference(*(server.holds for server in self.servers.values()))
@@ -215,7 +228,7 @@ class Model:
         """Let these happen one after the other, and after each one all sessions that can."""
         for effect in effects:
             about = dict(effect)
-            EFFECTS[about.pop("do")](self, **about)
+            self.effects[about.pop("do")](self, **about)
             self.settle()
 
     def settle(self) -> None:
@@ -420,67 +433,7 @@ def _save(model: Model, lots: Iterable[int]) -> None:
     model.saved |= set(lots)
 
 
-def _give(model: Any, server: str, lots: Iterable[int]) -> None:
-    """What others have of a stream is applied at the server."""
-    model.give(server, lots)
-
-
-def _reset(model: Any, server: str) -> None:
-    """A registry of tiers forgets from whom a node pulls."""
-    model.reset(server)
-
-
-def _register(model: Any, server: str) -> None:
-    """A node of a tier asks its registry for a source."""
-    model.register(server)
-
-
-def _pull_from(model: Any, server: str, source: str) -> None:
-    """A node of a tier gets another source."""
-    model.pull_from(server, source)
-
-
-def _enlist(model: Any, server: str) -> None:
-    """A registry of tiers has a row of the node again."""
-    model.enlist(server)
-
-
-def _disconnect(model: Any, server: str) -> None:
-    """A registry of tiers forgets from whom a node pulls, and nothing else of it."""
-    model.disconnect(server)
-
-
-def _set_pending_limit(model: Any, limit: int) -> None:
-    """A registry of tiers lets so many nodes wait before it refuses all that ask."""
-    model.set_pending_limit(limit)
-
-
-def _replace_log(model: Any, source: str, server: str) -> None:
-    """The log of a node of a tier is a copy of that of another one."""
-    model.replace_log(source, server)
-
-
-def _await_nobody(model: Any, server: str) -> None:
-    """A registry of tiers lets a node connect by itself."""
-    model.await_nobody(server)
-
-
-def _set_fanout(model: Any, source: str, fanout: int) -> None:
-    """A registry of tiers lets another number of nodes pull from one."""
-    model.set_fanout(source, fanout)
-
-
-EFFECTS: Mapping[str, Callable[..., None]] = {
-    "reset": _reset,
-    "register": _register,
-    "pull_from": _pull_from,
-    "enlist": _enlist,
-    "await_nobody": _await_nobody,
-    "disconnect": _disconnect,
-    "replace_log": _replace_log,
-    "set_pending_limit": _set_pending_limit,
-    "set_fanout": _set_fanout,
-    "give": _give,
+Model.effects = {
     "run": _run,
     "feed": _feed,
     "unfeed": _unfeed,
@@ -490,8 +443,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
     "remove": _remove,
     "initialise": initialise,
     "forget": _forget,
-    "skip": _skip,
     "save": _save,
     "set_clock": _set_clock,
 }
-"""What a step may do, by name; the other keys of an effect are the arguments."""
+LogModel.effects = {**Model.effects, "skip": _skip}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
 from workbench.replication.tier.diagnosis.tree_rows import senders, trees
 from workbench.replication.tier.rules.conditions import ORPHAN
-from workbench.replication.tier.rules.repair_model import tier_model
+from workbench.replication.tier.rules.tree_model import tier_model
 from workbench.rules.repair_model import Link, Model
 from workbench.topology.topology import Row
 

@@ -6,8 +6,9 @@ on its way, as long as its applier runs. A lot is a transaction, and its place i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from workbench.rules.repair_model import Link, MissingAt, Model, Server
 
@@ -65,6 +66,10 @@ class StreamModel(Model):
             (passed if gone else to_come).add(lack)
         return passed, to_come
 
+    def compared(self, server: str, lacks: Set[MissingAt], restored: Set[MissingAt]) -> Set[MissingAt]:
+        """A copy of all data brings what is on its way, too: that speaks for no way."""
+        return {lack for lack in restored & lacks if lack.server == server}
+
     def session(self, link: Link) -> bool:
         """The consumer takes what follows the last transaction that it has."""
         ends = self.ends(link)
@@ -102,3 +107,5 @@ class StreamModel(Model):
             assert any(number in one.holds for one in self.servers.values()), f"nobody has {self.lots[number].last}"
             last = self.places[number]
             self.takes(to, [number])
+
+    effects: ClassVar[Mapping[str, Callable[..., None]]] = {**Model.effects, "give": give}
