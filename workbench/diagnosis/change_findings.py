@@ -30,12 +30,14 @@ from workbench.diagnosis.passed_over_changes import are_lost, fill_instead, of_t
 from workbench.diagnosis.pending_fixes import mend_first, no_way_now, to_be_fed
 from workbench.diagnosis.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosis.repair_sources import (
+    fed_later,
     from_a_log_of_before,
     holders_of_rows,
     on_no_server,
     save_and_write,
     sources_for_writing,
     sources_that_fill,
+    through_a_supplier,
     whole_of,
 )
 from workbench.diagnosis.replaced_data import replaced_after, wrote_again
@@ -239,8 +241,14 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
                 beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
             if saved := from_a_log_of_before(context, rows, held):
                 mend, never, beware = saved["repair"], saved["why"], saved["caution"]
-            elif whole and not fillers and (not writers or (unsafe and any(row["operation"] == "add" for row in rows))):
-                last_way, by_hand = save_and_write(context, rows, server, whole, bool(unsafe)), ""
+            elif (
+                whole
+                and not fillers
+                and (not writers or (unsafe and any(row["operation"] == "add" for row in rows)))
+                and not fed_later(context, server, rows, [name for name in whole if name not in unsafe])
+            ):
+                last_way = through_a_supplier(context, rows, server, losing_sources(context, server, key[1]))
+                last_way, by_hand = last_way or save_and_write(context, rows, server, whole, unsafe), ""
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
         lost = sum(row["cause"] == THROWN_AWAY for row in rows) if context.topology.pulling else 0
         if 0 < lost < len(rows):

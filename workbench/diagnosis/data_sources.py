@@ -38,6 +38,9 @@ class JudgedServer:
     unclear: Positions = NONE
 
 
+ProofsOf = Callable[[JudgedServer], Proofs]
+
+
 def names_of(servers: Iterable[JudgedServer]) -> set[str]:
     """The servers that are judged together; others of their suffix have data of another beginning."""
     return {one.replica.server for one in servers}
@@ -57,9 +60,7 @@ def untrimmed(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     return {origin: mark for origin, mark in marks.items() if not trims(mark)}
 
 
-def sources_of(
-    proofs: Proofs, servers: Sequence[JudgedServer], proofs_of: Callable[[JudgedServer], Proofs]
-) -> list[JudgedServer]:
+def sources_of(proofs: Proofs, servers: Sequence[JudgedServer], proofs_of: ProofsOf) -> list[JudgedServer]:
     """The servers that the data of a server may have come from; none if the data of one of them were replaced since.
 
     Then what that one lacks now says nothing of what it lacked.
@@ -82,9 +83,10 @@ def not_seen(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -
     return found
 
 
-def not_then(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -> Numbers:
-    """For each change: is it shown that none of these servers had it when they may have filled the server?"""
-    return np.asarray(not_seen(proofs, sources, some) | _got_later(proofs, sources, some), bool)
+def not_then(proofs: Proofs, servers: Sequence[JudgedServer], proofs_of: ProofsOf, some: Positions) -> Numbers:
+    """For each change: is it shown that none of those had it which may have filled the server?"""
+    sources = sources_of(proofs, servers, proofs_of)
+    return np.asarray(not_seen(proofs, sources, some) | _got_later(proofs, sources, proofs_of, some), bool)
 
 
 _FEW = 10_000
@@ -92,10 +94,11 @@ _SECOND = timedelta(seconds=1)
 """So many changes are looked up in the logs of operations."""
 
 
-def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -> Numbers:
+def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], proofs_of: ProofsOf, some: Positions) -> Numbers:
     """For each of a few changes: do the logs of all these servers show that they took it only after the server was filled?
 
-    a filled c at 21:06:33, and took the change of c that b had at 21:07:14, both by the clock of a: a did not send it
+    a filled c at 21:06:33, and took the change of c that b had at 21:07:14, both by the clock of a: a did not send it. If the
+    change had come with the data of a, b sent it once more: all of an origin is sent again when the origin was cleaned.
     """
     evidence, until = proofs.evidence, proofs.filled_until
     if not sources or not 0 < len(some) <= _FEW:
@@ -111,6 +114,8 @@ def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions)
         if own := {origin for server, origin in evidence.former if server == source.replica.server}:
             # Once it was no supplier any more it was sent what it had made before.
             mine = {key for key in mine if evidence.system.origin_of(key) not in own}
+        with_data = proofs_of(source).came_with_data(some, source.marks)
+        mine -= {key for key, came in zip(keys, with_data.tolist(), strict=True) if came}
         late = mine if late is None else late & mine
     return np.array([key in (late or ()) for key in keys], bool)
 
@@ -118,7 +123,7 @@ def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions)
 def came_without(
     proofs: Proofs,
     servers: Sequence[JudgedServer],
-    proofs_of: Callable[[JudgedServer], Proofs],
+    proofs_of: ProofsOf,
     some: Positions,
     has: Callable[[JudgedServer, Positions], Numbers],
 ) -> tuple[Numbers, Numbers]:
@@ -133,7 +138,7 @@ def came_without(
     sources = sources_of(proofs, servers, proofs_of)
     for one in servers:
         doubted |= some.within(union(one.missing.values())) | some.within(one.unclear)
-    unseen = not_then(proofs, sources, some)
+    unseen = not_then(proofs, servers, proofs_of, some)
     doubted |= unseen
     if not sources or not doubted.any():
         return without, doubted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -325,6 +325,12 @@ class Proofs:
 
     # --- initialised from another server
 
+    def came_with_data(self, some: Positions, marks: Mapping[str, str]) -> Numbers:
+        """For each change: did it come with data that came whole from another server? `marks`: see `grounds`."""
+        if self.initialised is None or self.perhaps is not None:
+            return np.zeros(len(some), bool)
+        return self._initialised(some, pa.array(some.keys(self.system, self.names), pa.string()), marks)
+
     def _initialised(self, some: Positions, keys: pa.Array, marks: Mapping[str, str]) -> Numbers:
         reset = self.initialised
         assert reset is not None
@@ -345,15 +351,34 @@ class Proofs:
             for name, mark in self._came_with(supplier, reset.began).items():
                 inside |= older & (some.origin == self.evidence.numbers.get(name, -1)) & self.up_to(some, mark)
         left = older & ~inside
-        for supplier in self.filled_by if left.any() else ():
+        for supplier, until in self._passed_on(reset.began) if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
             where = self.evidence.between(some[left]) & pc.field("outcome").isin(HAD)
-            where &= (pc.field("at") < pa.scalar(reset.began)) & answers_that_count(self.evidence, supplier.server)
+            where &= (pc.field("at") < pa.scalar(until)) & answers_that_count(self.evidence, supplier.server)
             rows = self.evidence.told("applied", ["position", "at"], where, supplier.server)
             if len(rows):
                 at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)
                 inside[np.asarray(at.drop_null())] = True
+            made = some.origin == self.evidence.numbers.get(supplier.origin or "", -1)
+            inside |= left & made & (some.hi < self.system.instant(until))
         return inside
+
+    def _passed_on(self, before: datetime) -> Iterator[tuple[Replica, datetime]]:
+        """Whom its data came from whole before that time, and whom theirs came from, each with when it began to send them.
+
+        alba fills hub, then hub fills this one     what alba had when it filled hub came with the data, too
+        """
+        replicas = {one.server: one for one in self.evidence.shown.replicas if one.suffix == self.replica.suffix}
+        open_, seen = [(one.server, before) for one in self.filled_by], set[str]()
+        while open_:
+            name, until = open_.pop()
+            if name in seen or name not in replicas:
+                continue
+            seen.add(name)
+            yield replicas[name], until
+            if filled := self._filled_last(replicas[name], until):
+                came = initialisations(self.evidence, replicas[name])
+                open_ += [(by, began) for by, began, _ in came if abs(began - filled.began) < CLOCKS_APART]
 
     def below_marks(self, some: Positions, marks: Mapping[str, str]) -> Numbers:
         """For each position: did the vector cover it that came with the data, by the log that was made anew then?"""
@@ -370,15 +395,21 @@ class Proofs:
 
     def _came_with(self, supplier: Replica, before: datetime) -> dict[str, str]:
         """Origin -> up to where a server got what it has with data that came whole from another one, before that time."""
-        if supplier.log is None:
-            return {}
+        return self._marks_of(supplier) if supplier.log and self._filled_last(supplier, before) else {}
+
+    def _marks_of(self, supplier: Replica) -> dict[str, str]:
+        """Origin -> the last of the marks that its log begins with."""
         marks: dict[str, str] = {}
-        for mark in self.evidence.case.log(supplier.log).marks:
+        for mark in self.evidence.case.log(supplier.log).marks if supplier.log else ():
             origin = self.system.origin_of(mark)
             marks[origin] = max(mark, marks.get(origin, ""))
-        resets = resets_of(self.evidence, supplier, self.proving, marks)
+        return marks
+
+    def _filled_last(self, supplier: Replica, before: datetime) -> Reset | None:
+        """What replaced the data of a server last, if they came whole from another one before that time."""
+        resets = resets_of(self.evidence, supplier, self.proving, self._marks_of(supplier))
         last = next((reset for reset in reversed(resets) if reset.kind in (TOTAL, REPLACED)), None)
-        return marks if last and last.sure and last.kind == TOTAL and last.ended <= before else {}
+        return last if last and last.sure and last.kind == TOTAL and last.ended <= before else None
 
     @cached_property
     def filled_until(self) -> dict[str, datetime]:

@@ -64,11 +64,12 @@ def link_failing(context: DetectorContext) -> Iterator[Finding]:
         pair = _pair(context, link)
         if pair and pair["unrelated"]:
             continue  # UNRELATED_DATA says it of both servers
-        if pair and failure.reason in (*TRANSIENT, SCHEDULE_CLOSED):
+        if pair:
             # What other links bring does not wait for a schedule to open, nor for its turn at a consumer that they keep busy.
             without = failing_suppliers(context, link.consumer, link.suffix) if failure.reason == BUSY else frozenset()
             alone = failure.reason in (BUSY, SCHEDULE_CLOSED)
-            pair = {**pair, "to_send": lacked_behind(context, pair, alone, without)}
+            lacked = lacked_behind(context, pair, alone, without)
+            pair = {**pair, "to_send": lacked if lacked or alone or failure.reason in TRANSIENT else pair["to_send"]}
         waiting = count_behind(context, pair) if pair else None
         read = readings.get(link.supplier)
         oldest = _oldest(context, pair, read or newest.get(link.supplier))

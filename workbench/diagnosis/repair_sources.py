@@ -328,7 +328,9 @@ def again_by_hand(done: Collection[str | None], deleted_on: str) -> str:
     """
     steps = ["write the present values of the entries concerned once more"] if {*done} - {"delete", "modrdn"} else []
     if "modrdn" in done:
-        steps.append("give an entry that was renamed or moved another name or parent and then its right one again")
+        steps.append(
+            "give an entry that was renamed another name, and one that was moved another parent, and then the right one again"
+        )
     first = f"delete on {deleted_on}, what was deleted elsewhere, and " if "delete" in done and steps else ""
     return first + " and ".join(steps)
 
@@ -347,12 +349,61 @@ def makers_that_lack(context: DetectorContext, rows: Sequence[Mapping[str, Any]]
     return sorted(name for name, some in lacked.items() if some == wanted and name in makers - context.topology.down)
 
 
+def through_a_supplier(
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str, losing: Container[str]
+) -> Mapping[str, Any] | None:
+    """What to do where each supplier that has these changes lacks others that the server has (`losing`); None: not so.
+
+    a lacks an addition, which b and c have; b lacks one that a has; c lacks a modification
+        c can be mended by writing once more, and then it fills a and b
+    a lacks an addition, which b has; b lacks one that a has
+        filled from the other each would lose its own: the entry is deleted and added again
+    """
+    suffix = rows[0]["suffix"]
+    shown = [{*row["held_by"], *(row.get("shown_by") or ())} for row in rows]
+    having = sorted(set[str].intersection(*shown) - {server})
+    having = [
+        name for name in sources_for_writing(context, having, server, suffix) if name not in context.topology.down
+    ]
+    done = {row["operation"] for row in rows}
+    if "add" not in done or not having or any(name not in losing for name in having):
+        return None
+    them = "it" if len(rows) == 1 else "them"
+    filling = [name for name in having if can_fill(context, name, server, suffix)]
+    added = {row["server"] for row in context.verdicts.missing if (row["suffix"], row["operation"]) == (suffix, "add")}
+    if by := next((name for name in filling if name not in added), ""):
+        return step(
+            f"initialise {server} from {by} as soon as {by} lacks nothing that {server} has: MISSED_CHANGE tells how {by} "
+            "gets that",
+            f"no session will ever send {them}, and each supplier that has {them} lacks changes that {server} has: filled from "
+            f"there now, {server} would lose these",
+        )
+    by = having[0]
+    steps = [f"save the entries that were added, as {by} has them", f"delete these on {by}"]
+    steps += [f"add them there again once no server has them: {server} gets them by that"]
+    if done - {"add", "delete"}:
+        steps.append(f"{again_by_hand(done - {'add', 'delete'}, server)} on {by}")
+    if "delete" in done:
+        steps.append(f"delete on {server} what was deleted elsewhere")
+    return step(
+        listed(steps, "and"),
+        f"no session will ever send {them}, and {by} lacks changes that {server} has: filled from "
+        f"there, {server} would lose these",
+        "where a server keeps the old entry and gets the new one, it keeps both as a conflict: do not add before each one was "
+        "asked; the entries get new unique IDs on every server, and what is below them or names them goes with them",
+    )
+
+
 def save_and_write(
-    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str], behind: bool
+    context: DetectorContext,
+    rows: Sequence[Mapping[str, Any]],
+    server: str,
+    holders: Sequence[str],
+    behind: Collection[str],
 ) -> Mapping[str, Any]:
     """What to do about changes that only servers hold from which nothing comes: no link, no client, and no safe filling.
 
-    `behind`: a holder lacks, or waits in vain for, what the server has
+    `behind`: holders that lack, or wait in vain for, what the server has
     """
     suffix, holder = rows[0]["suffix"], holders[0]
     makers = sorted(
@@ -376,8 +427,10 @@ def save_and_write(
     if not any(row["held_by"] for row in rows):
         only = f"no log has {them}, and only the entries of {names} show what {'it' if them == 'it' else 'they'} did"
     apart = "can neither initialise {0}, to which no agreement leads from there, nor be written to by clients"
-    if behind:
-        apart = f"{'lacks' if one else 'lack'} changes that {{0}} has: filled from there, {{0}} would lose them"
+    apart = f"{names} {apart}"
+    if late := [name for name in holders if name in behind]:
+        lack = "lacks" if len(late) == 1 else "lack"
+        apart = f"{listed(late, 'and')} {lack} changes that {{0}} has: filled from there, {{0}} would lose them"
     added = (
         f"; an entry that is added again gets another unique ID: initialise {names} from a supplier afterwards, and what is fed "
         "from there"
@@ -386,7 +439,7 @@ def save_and_write(
     )
     return step(
         listed(steps, "and"),
-        f"no session will ever send {them}: the vector says that {they} there; {only}, and {names} {apart.format(server)}",
+        f"no session will ever send {them}: the vector says that {they} there; {only}, and {apart.format(server)}",
         f"do not initialise {names} before the values are saved: {them if them == 'it' else 'they'} would be lost there, too"
         f"{added}",
     )

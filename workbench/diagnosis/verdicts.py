@@ -18,7 +18,7 @@ from workbench.case.case import Case
 from workbench.diagnosis.cleaned_origins import CLEANED_HERE, forgot, not_covered
 from workbench.diagnosis.comparable_servers import Comparable, comparable
 from workbench.diagnosis.contents import Contents
-from workbench.diagnosis.data_sources import JudgedServer, came_without, not_then, sources_of, untrimmed
+from workbench.diagnosis.data_sources import JudgedServer, came_without, not_then, untrimmed
 from workbench.diagnosis.evidence_grounds import Proofs, evidence_kinds
 from workbench.diagnosis.kept_after_cleaning import as_elsewhere
 from workbench.diagnosis.lacking_nothing import note_lacking_nothing, with_lacking_nothing
@@ -399,7 +399,7 @@ class _Suffix:
         what came back since of its own, its log holds: that counts where its entries tell, or that server has not seen them yet.
         """
         own, name = server.replica.origin or "", server.replica.server
-        proved = (name in self.contents.exports) | not_then(proofs, sources_of(proofs, self.servers, self.proofs), some)
+        proved = (name in self.contents.exports) | not_then(proofs, self.servers, self.proofs, some)
         mine, shown = some[(some.origin == self.evidence.numbers.get(own, -1)) & proved], NONE
         if server.source is not None and own in server.marks:
             shown = self._spans(server, own, own_kept=True)[1].of(mine)

@@ -150,6 +150,7 @@ def _still_there(context: DetectorContext, deletes: dict[_Sent, list[Row]]) -> d
     here = context.topology.snapshot
     entries: dict[tuple[str | None, str], str] = {}
     where = pc.field("position").isin(sorted({one.position for one in deletes})) & pc.field("entry").is_valid()
+    where &= pc.field("kind") == "change"
     for suffix in {one.suffix for one in deletes}:
         for batch in context.rows("changes", ["position", "entry"], where, snapshot=here, suffix=suffix):
             entries |= {(suffix, row["position"]): row["entry"] for row in batch.to_pylist()}

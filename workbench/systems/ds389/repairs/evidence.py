@@ -54,7 +54,7 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
         return None
     found: dict[str, Missed] = {}
     seen: set[str] = set()
-    where = pc.field("position").isin(pa.array(sorted(wanted), pa.string()))
+    where = pc.field("position").isin(pa.array(sorted(wanted), pa.string())) & (pc.field("kind") == "change")
     columns = ["position", "operation", "target", "entry", "rename", "body"]
     for batch in view.context.rows(
         "changes", columns, where, snapshot=view.context.topology.snapshot, suffix=view.suffix
@@ -240,7 +240,7 @@ def stranded_ldif(view: View, server: str, positions: Iterable[str]) -> tuple[st
     wanted = sorted(set(positions))
     blocks: dict[str, str] = {}
     without: list[str] = []
-    where = pc.field("position").isin(pa.array(wanted, pa.string()))
+    where = pc.field("position").isin(pa.array(wanted, pa.string())) & (pc.field("kind") == "change")
     columns = ["position", "operation", "target", "entry", "rename", "body"]
     rows = view.context.rows(
         "changes", columns, where, snapshot=view.context.topology.snapshot, server=server, suffix=view.suffix
