@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from workbench.diagnosis.contents import LOOKED_AT, Contents, Difference
 from workbench.diagnosis.former_suppliers import compare_unsent, unsent_of
 from workbench.diagnosis.fractional import alike_first
+from workbench.diagnosis.left_out_changes import left_out_by_links
 from workbench.diagnosis.missed_renames import left_by_missed_renames
 from workbench.diagnosis.one_name_twice import restart_first, shown_twice, told_of_twice
 from workbench.diagnosis.repair_sources import a_supplier, lacking_what_it_has, sources_for_writing, sources_that_fill
@@ -47,6 +48,7 @@ _DELETED_OR_LOST = (
 def entries_differ(context: DetectorContext) -> Iterator[Finding]:
     """Entries that differ between servers of one beginning: a finding for each server that stands alone, one for what is open."""
     lost, left = _lost_deletions(context), left_by_missed_renames(context)
+    left |= left_out_by_links(context.verdicts.missing)
     show = context.topology.system.show
     for contents in context.verdicts.contents:
         alone: dict[str, list[Difference]] = {}

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Place = tuple[str, str | None, str]
 """A server, a suffix and the position of a change."""
 
+_BY_A_LINK = "a link left it out"
+
 
 def name_left_out(context: DetectorContext, rows: Sequence[dict[str, Any]]) -> set[Place]:
     """Say so in `says` and `reasons` of rows of changes that entries lack: of the server, or of all that send to it.
@@ -48,9 +50,15 @@ def name_left_out(context: DetectorContext, rows: Sequence[dict[str, Any]]) -> s
             cut_short |= {(name, *place[1:]) for name, attributes in logs.items() if not lost <= attributes}
             whose = "its log has" if own else f"the log of {at[0]}, which sends to it, has"
             names = ", ".join(sorted(named[low] for low in lost))
-            row["says"] = f"{whose} the change without {names}, which the log of {whole} has: a link left it out"
+            row["says"] = f"{whose} the change without {names}, which the log of {whole} has: {_BY_A_LINK}"
             row["reasons"] = [row["says"]]
     return cut_short
+
+
+def left_out_by_links(missing: Sequence[Mapping[str, Any]]) -> set[Place]:
+    """Of missing changes those that a link passed on without an attribute, as `name_left_out` says."""
+    rows = [row for row in missing if (row.get("reasons") or [""])[0].endswith(_BY_A_LINK)]
+    return {(row["server"], row["suffix"], row["position"]) for row in rows}
 
 
 def left_out_whole(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.behind_links import alone_without_log
 from workbench.diagnosis.causes import UNTOLD
+from workbench.diagnosis.left_out_changes import left_out_by_links
 from workbench.diagnosis.missed_renames import RENAME_MISSED
 from workbench.diagnosis.repair_sources import again_by_hand, fed_later, makers_that_lack
 from workbench.model import counted
@@ -146,7 +147,7 @@ def _by_entries(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> 
     shown = [row for row in rows if row.get("rule") == ENTRIES_LACK]
     alone = sum(1 for row in shown if row["reasons"] == [UNTOLD])
     unfound = sum(1 for row in shown if row["reasons"] == [RENAME_MISSED])
-    left_out = len(shown) - alone - unfound
+    left_out = len(left_out_by_links(shown))
     of_them = {count: "" if count == len(rows) else f"of {count:,} " for count in (left_out, alone)}
     said = f"; {of_them[left_out]}a link left attributes out, as logs show that have the same changes with and without them"
     took = context.unrecorded.get((rows[0]["server"], rows[0]["suffix"]))

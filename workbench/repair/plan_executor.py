@@ -342,7 +342,7 @@ class _Run:
             )
             changed += not_as_planned(baseline, self.site.vectors(suffix), self._order, allowed)
         if changed:
-            do = "collect and plan again; or, if it is only that clients write meanwhile, accept progress"
+            do = "collect and plan again; or, if it is only that clients write meanwhile, --accept-progress"
             if self.so_far.touched:
                 do = "see what changed it; then resume, accepting progress if it is that, or give this plan up and plan again"
             raise Problem(f"the servers are no longer as they were planned on: {few(changed)}", f"step {step.key}", do)

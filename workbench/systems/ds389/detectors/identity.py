@@ -204,7 +204,8 @@ def _clean_the_dead(
     context: DetectorContext, server: str, suffix: str | None, origins: set[str]
 ) -> dict[str, str | None]:
     """What to do about replica IDs of one host: each element is sound by itself, and a restart keeps them all."""
-    used = {one.origin for one in context.topology.replicas if one.suffix == suffix}
+    users = Counter(one.origin for one in context.topology.replicas if one.suffix == suffix)
+    used, shared = {*users}, [origin for origin in sorted(origins & users.keys()) if users[origin] > 1]
     dead = sorted(origins - used) if origins & used else []
     which = (
         f"replica ID {', '.join(dead)}, which no collected server has"
@@ -229,8 +230,9 @@ def _clean_the_dead(
             command += (
                 f"; {server} keeps it until it is initialised again: no hub passes a cleaning on, and {CRASHES_ALONE}"
             )
+    first = f"once DUPLICATE_ORIGIN is mended, and no server has {', '.join(dead)} again, " if dead and shared else ""
     return step(
-        f"clean {which}, {command}",
+        f"{first}clean {which}, {command}",
         "a server that was given another replica ID leaves its old one in every RUV, and no restart takes it out",
         _ONLY_IF_DEAD,
     )

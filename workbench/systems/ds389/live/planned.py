@@ -55,7 +55,8 @@ class PlannedServers:
         if lacking := [name for name in planned if name not in self._reached]:
             do = f"say how each is reached: --instance NAME=INSTANCE or --url NAME=URL; the plan has {', '.join(planned)}"
             raise Problem(f"the plan speaks of {', '.join(lacking)}, and no address was given", plan.case, do)
-        if strange := sorted(set(self._reached) - set(planned)):
+        # Of a server that was down nothing is planned: it may be given all the same, and is left alone.
+        if strange := sorted(set(self._reached) - {*planned, *plan.unread}):
             do = f"the plan has {', '.join(planned)}"
             raise Problem(f"the plan knows no server {', '.join(strange)}", plan.case, do)
 
