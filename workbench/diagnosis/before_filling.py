@@ -34,6 +34,31 @@ def losing_sources(context: DetectorContext, server: str, suffix: str | None) ->
     return lacking_what_it_has(context, server, suffix) | _waiting_for_what_it_has(context, server, suffix)
 
 
+def filled_in_a_circle(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
+    """The servers that have to be filled themselves, from this one or from others that lack changes, too.
+
+    carl waits in vain for what alba and bern have; alba and bern each lack a change    neither is filled from carl
+    """
+    missing, typed = (
+        {row["server"] for row in context.verdicts.missing if row["suffix"] == suffix},
+        context.topology.system.typed,
+    )
+    waits: dict[str, list[Mapping[str, Any]]] = {}
+    for row in context.verdicts.pending:
+        if row["suffix"] == suffix and not (row["suppliers"] or row.get("through")):
+            waits.setdefault(row["server"], []).append(row)
+    found = set()
+    for name, rows in waits.items():
+        having = {
+            one.server
+            for one in context.topology.replicas
+            if one.suffix == suffix and all(one.top(row["origin"]) >= (typed(row["last"]) or "") for row in rows)
+        }
+        if name != server and server in having and having <= missing:
+            found.add(name)
+    return found
+
+
 def _waiting_for_what_it_has(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
     """The servers that no session brings what this one has, and of which nothing else says so: filled from one, it is stuck."""
     mine, typed = context.replica(server, suffix), context.topology.system.typed

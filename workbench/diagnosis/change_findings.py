@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.before_filling import fed_alone_first, losing_sources, source_first
+from workbench.diagnosis.before_filling import fed_alone_first, filled_in_a_circle, losing_sources, source_first
 from workbench.diagnosis.changes_thrown_away import (
     THROWN_AWAY,
     is_thrown_away,
@@ -37,6 +37,7 @@ from workbench.diagnosis.repair_sources import (
     save_and_write,
     sources_for_writing,
     sources_that_fill,
+    suppliers_shown_to_have,
     through_a_supplier,
     whole_of,
 )
@@ -217,7 +218,11 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(context.verdicts.missing) else ""
         whole = whole_of(context, rows, held or shown_by(rows)) or (held if context.topology.pulling else [])
         writers = sources_for_writing(context, whole, server, key[1])
-        unsafe = {*whole} & losing_sources(context, server, key[1])
+        if whole and not writers and (more := suppliers_shown_to_have(context, rows)):
+            whole, writers = sorted({*whole, *more}), sources_for_writing(context, more, server, key[1])
+        circle = filled_in_a_circle(context, server, key[1])
+        losing = losing_sources(context, server, key[1]) | circle
+        unsafe = {*whole} & losing
         fillers = [name for name in sources_that_fill(context, whole, server, key[1]) if name not in unsafe]
         where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = not_supplied(context, rows)
@@ -247,7 +252,7 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
                 and (not writers or (unsafe and any(row["operation"] == "add" for row in rows)))
                 and not fed_later(context, server, rows, [name for name in whole if name not in unsafe])
             ):
-                last_way = through_a_supplier(context, rows, server, losing_sources(context, server, key[1]))
+                last_way = through_a_supplier(context, rows, server, losing, circle)
                 last_way, by_hand = last_way or save_and_write(context, rows, server, whole, unsafe), ""
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
         lost = sum(row["cause"] == THROWN_AWAY for row in rows) if context.topology.pulling else 0

@@ -124,6 +124,13 @@ def fed_later(context: DetectorContext, server: str, rows: Sequence[Mapping[str,
     return f"{feeding[0]} as soon as {feeding[0]} has {'it' if len(rows) == 1 else 'them'}" if feeding else ""
 
 
+def suppliers_shown_to_have(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The servers that take writes of clients and have these changes, though no log of theirs shows them."""
+    suffix = rows[0]["suffix"]
+    names = [x.server for x in context.topology.replicas if x.suffix == suffix and x.server != rows[0]["server"]]
+    return [x for x in names if takes_writes(context, x, suffix) and _shown_to_have(context, x, rows)]
+
+
 def _shown_to_have(context: DetectorContext, server: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     """True if a server has these changes, though its log does not show them: it claims them, was judged, and none is in doubt."""
     suffix, typed = rows[0]["suffix"], context.topology.system.typed
@@ -350,9 +357,15 @@ def makers_that_lack(context: DetectorContext, rows: Sequence[Mapping[str, Any]]
 
 
 def through_a_supplier(
-    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str, losing: Container[str]
+    context: DetectorContext,
+    rows: Sequence[Mapping[str, Any]],
+    server: str,
+    losing: Container[str],
+    circle: Container[str],
 ) -> Mapping[str, Any] | None:
     """What to do where each supplier that has these changes lacks others that the server has (`losing`); None: not so.
+
+    `circle`: those that can only be filled from servers that lack changes
 
     a lacks an addition, which b and c have; b lacks one that a has; c lacks a modification
         c can be mended by writing once more, and then it fills a and b
@@ -369,7 +382,8 @@ def through_a_supplier(
     if "add" not in done or not having or any(name not in losing for name in having):
         return None
     them = "it" if len(rows) == 1 else "them"
-    filling = [name for name in having if can_fill(context, name, server, suffix)]
+    having.sort(key=lambda name: name in circle)
+    filling = [name for name in having if name not in circle and can_fill(context, name, server, suffix)]
     added = {row["server"] for row in context.verdicts.missing if (row["suffix"], row["operation"]) == (suffix, "add")}
     if by := next((name for name in filling if name not in added), ""):
         return step(
