@@ -92,12 +92,17 @@ def hidden_without_steps(model: Model) -> frozenset[MissingAt]:
 
 
 def standing_of(
-    model: Model, suffix: str | None, lost: Collection[int], waits: Collection[MissingAt] = ()
+    model: Model,
+    suffix: str | None,
+    lost: Collection[int],
+    waits: Collection[MissingAt] = (),
+    before: Collection[MissingAt] = (),
 ) -> list[dict[str, Any]]:
-    """What each server lacks, in changes.
+    """What each server lacks, in changes; not what a server threw away that had it: that is what the plan loses.
 
     lost    what no server had any more at the beginning; it is lacking all the same
     waits   what is to count as waiting where it is lacking
+    before  what servers lacked before anything was thrown away
     """
     thrown_away = model.gone().difference(lost)
     lacking: dict[str, dict[str, list[MissingAt]]] = {
@@ -105,7 +110,7 @@ def standing_of(
     }
     for what, some in (("missing", model.missing()), ("pending", model.pending())):
         for lack in some:
-            if lack.lot in model.given and lack.lot not in thrown_away:
+            if lack.lot in model.given and (lack.lot not in thrown_away or lack in before):
                 lacking[lack.server]["pending" if lack in waits else what].append(lack)
     return [
         {"server": name, "suffix": suffix} | {what: model.changes(lacks) for what, lacks in mine.items()}

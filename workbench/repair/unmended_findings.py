@@ -208,7 +208,7 @@ def to_be_made_again(context: DetectorContext, steps: Iterable[Step]) -> list[st
 def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
     do = _first_repair(one)
     asked = [step for step in _all_saving(taken) if do.startswith("save ") and f"the changelog of {step.server}," in do]
-    saved = asked or (_saving(one, taken) if one.code == STRANDED else [])
+    saved = asked or _saving(one, shown, taken)
     if saved:
         keys = ", ".join(step.key for step in saved)
         return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
@@ -243,8 +243,18 @@ def _reason(one: Finding, shown: Topology, taken: Taken) -> str:
     return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
 
 
-def _saving(one: Finding, taken: Taken) -> list[Step]:
-    """The steps that write to a file what only the server of a finding holds."""
+def _saving(one: Finding, shown: Topology, taken: Taken) -> list[Step]:
+    """The steps that write to a file what only the server of a finding holds, or what it lacks and no server has afterwards."""
+    if one.code == STRANDED:
+        return _saved_on(one, taken)
+    model = taken.models.get(one.suffix)
+    if one.code != MISSED or model is None:
+        return []
+    gone = {shown.system.show(model.lots[number].last) for number in model.saved & model.gone()}
+    return _all_saving(taken) if one.items and gone.issuperset(one.items) else []
+
+
+def _saved_on(one: Finding, taken: Taken) -> list[Step]:
     return [step for step in _all_saving(taken) if step.server == one.server]
 
 
@@ -271,7 +281,7 @@ def _delivered(one: Finding, taken: Taken) -> bool:
     left = any(taken.after[key]["missing"] or taken.after[key]["pending"] for key in others)
     filled = one.server in filled_by(taken.steps)
     arrives = _spread(one, taken) or not (left or _stays_alone(one, taken))
-    return bool(taken.chosen) and waited and arrives and not filled and not _saving(one, taken)
+    return bool(taken.chosen) and waited and arrives and not filled and not _saved_on(one, taken)
 
 
 def _stays_alone(one: Finding, taken: Taken) -> bool:

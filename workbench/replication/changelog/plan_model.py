@@ -154,6 +154,9 @@ class _FromLogs(MissedLots):
         while end in single:
             _, _, end = self.known.tally(origin, Span(span.low, (end[0], end[1] - 1)))
             assert end is not None, "not all of the stretch have a lot of their own"
+        while first in single:
+            _, first, _ = self.known.tally(origin, Span(first, span.high))
+            assert first is not None, "not all of the stretch have a lot of their own"
         begin, upto = (self.system.order_key(origin, *one) for one in (first, end))
         self.lots.append(ChangeGroup(origin, begin, upto, count))
         tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
