@@ -31,6 +31,7 @@ from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere, li
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
 GROUPS_SHOWN = 5
+SKIPPED, NO_SUCH_OBJECT = "APPLY_SKIPPED", 32
 
 
 def _right_servers(view: View, need: Need) -> list[str]:
@@ -111,9 +112,9 @@ class Rewrite:
                 says = f"write the present values of {counted(len(found), 'entry', 'entries')} once more on {server}"
                 load = f"{counted(len(found))} on every server"
                 names = {name for one in found.values() for name in one.attributes}
-                yield ProposedRepair(
-                    "rewrite", says, steps, load=load, refused=list_conflict(view, need.server, names=names)
-                )
+                unfound = _answered_no_such_object(view, need.server, {one.dn for one in found.values()})
+                refused = unfound or list_conflict(view, need.server, names=names)
+                yield ProposedRepair("rewrite", says, steps, load=load, refused=refused)
                 return
         if not any(present_on(view, server, found) for server in able):
             yield ProposedRepair(
@@ -124,6 +125,20 @@ class Rewrite:
                 else "no server that clients write to has all changes and a replica ID whose changes all others take: what it "
                 "wrote would undo changes that it lacks, or reach nobody",
             )
+
+
+def _answered_no_such_object(view: View, server: str, names: set[str]) -> str:
+    """Why a server would refuse what is written of these entries, though its export may show them; empty: nothing tells that.
+
+    It looks an entry up by its unique ID, and an index can lack that.
+    """
+    rows = [row for one in view.about(SKIPPED) if one.server == server for row in one.evidence]
+    found = sorted({row["target"] for row in rows if row.get("code") == NO_SUCH_OBJECT and row.get("target")} & names)
+    return (
+        f"{server} answered changes of {', '.join(found[:GROUPS_SHOWN])} with 32 (no such object): it would refuse this one, too"
+        if found
+        else ""
+    )
 
 
 def _exported(view: View) -> bool:
