@@ -331,7 +331,8 @@ class _Suffix:
 
     def _idle(self, server: JudgedServer, some: Positions) -> Positions:
         """Of a few changes, those that carry nothing anybody stored: nothing depends on them unless data were replaced."""
-        if len(some) > _FEW or any(reset.kind == REPLACED for reset in server.resets):
+        shown = server.replica.server in self.contents.exports  # entries tell whether an older state came back
+        if len(some) > _FEW or (not shown and any(reset.kind == REPLACED for reset in server.resets)):
             return NONE
         about = self._described(keys := some.keys(self.system, self.names))
         return some[np.array([self.proving.idle(about.get(key, {}).get("target") or "") for key in keys], bool)]
@@ -502,9 +503,7 @@ class _Suffix:
 
     def _unknowns(self, server: JudgedServer, some: Positions, rules: Numbers, apart: bool) -> None:
         unknown = _VERDICTS[rules] == UNKNOWN
-        if not unknown.any():
-            return
-        idle = self._idle(server, some[unknown])
+        idle = self._idle(server, some[unknown]) if unknown.any() else NONE
         edges = (rules[1:] != rules[:-1]) | (some.origin[1:] != some.origin[:-1]) | apart
         begins = np.flatnonzero(np.concatenate([[True], edges]))
         ends = np.concatenate([begins[1:], [len(some)]])
