@@ -191,11 +191,15 @@ class _Planned:
         coming = self._on_the_way(model, suffix)
         self.passed_over, says = self.counts.passed_over()
         self.open += says
-        passed: set[Need] = set()
+        passed, in_vain = set[Need](), set[Need]()
         begun = len(self.steps)
         while need := next((one for one in self._needs(view) if _bare(one) not in passed and one.wanted(only)), None):
             passed.add(_bare(need))
-            view = replace(view, model=self._mended(view, need, need.named(only)))
+            after = self._mended(view, need, need.named(only))
+            if after is view.model:
+                in_vain.add(_bare(need))
+            else:  # what could not be mended before may be now
+                passed, in_vain, view = passed - in_vain, set(), replace(view, model=after)
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         self.done[suffix] = view.model
         filled = filled_by(self.steps[begun:])
@@ -417,6 +421,7 @@ class _Planned:
     def _mended(self, view: View, need: Need, named: bool) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[ProposedRepair, Achieved | None, Model | None, EvaluatedRepair]] = []
+        self.courses = [course for course in self.courses if course.need != self._called(need)]
         for draft in self.repairs.drafts(view, need, self.ways, named):
             self.proposed.add(draft.way)
             result, after, course = outcome_of(view, need, draft)

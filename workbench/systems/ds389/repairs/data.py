@@ -48,20 +48,26 @@ def _right_servers(view: View, need: Need) -> list[str]:
 
 
 def writers(view: View, need: Need) -> list[str]:
-    """Of the right servers those that lack nothing at all.
+    """Of the right servers those that lack nothing of the entries in question.
 
-    What is written again is newer than every change that the writer has yet to get, and would undo it on all servers. The
-    model does not tell which entries such changes are about.
+    What is written again is newer than every change that the writer has yet to get, and would undo it on all servers. Of a
+    stretch of changes the model does not tell which entries it is about.
     """
     now = view.model.copy()
     now.settle()
     anything = set[int]().union(*(one.holds for one in now.servers.values()))
+    about = {now.lots[lack.lot].entry for lack in need.lacks}
+
+    def of_others(number: int) -> bool:
+        lot = now.lots[number]
+        return lot.changes == 1 and bool(lot.entry) and lot.entry not in about and not lot.renames
+
     # What a server writes as an origin that others drop, reaches nobody.
     dropped = {found.origin for found in view.about(CLEANED_ORIGIN_BACK)}
     return [
         name
         for name in _right_servers(view, need)
-        if anything <= now.servers[name].holds and now.servers[name].origin not in dropped
+        if all(map(of_others, anything - now.servers[name].holds)) and now.servers[name].origin not in dropped
     ]
 
 
