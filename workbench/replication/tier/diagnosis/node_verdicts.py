@@ -6,7 +6,7 @@ whether somebody still has the file that it needs next, and whether the ends of 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,13 +17,16 @@ from workbench.replication.tier.diagnosis.earlier_snapshots import (
     deletion_speeds,
     shown_before,
     snapshot_before,
+    snapshots_up_to,
 )
 from workbench.replication.tier.diagnosis.generations import not_elected
 from workbench.replication.tier.diagnosis.heads import behind_beyond
+from workbench.replication.tier.diagnosis.log_falls import Fall, Kept, last_holders, log_falls
 from workbench.replication.tier.diagnosis.node_logs import NodeLogs
 from workbench.replication.tier.diagnosis.node_states import state_of
 from workbench.replication.tier.diagnosis.old_rows import OldRow, outrun_rows
 from workbench.replication.tier.diagnosis.registering import Registering, registering
+from workbench.replication.tier.diagnosis.rewritten import Rewritten, rewritten_sources
 from workbench.replication.tier.diagnosis.standstill import Standstill, said_stops, standstills
 from workbench.replication.tier.diagnosis.two_sources import Doubt, doubted_sources
 from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
@@ -294,6 +297,7 @@ class Tiers:
         head, own = self.known_head(source), set(self.roots(source))
         whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
         doubted = self.logs.spoilt | self.logs.at_odds | self.earlier.servers | self.not_elected | self.guessed
+        doubted |= self.last_holders.keys()
         whole = [node for node in whole if self.there(node) and node not in doubted]
         return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
 
@@ -420,6 +424,26 @@ class Tiers:
     def before(self) -> TieredSnapshot | None:
         """The snapshot before this one."""
         return snapshot_before(self.case, self.seen)
+
+    @cached_property
+    def history(self) -> list[TieredSnapshot]:
+        """The snapshots before this one, as far as they were taken before it, and this one."""
+        return snapshots_up_to(self.case, self.seen)
+
+    @cached_property
+    def falls(self) -> tuple[Fall, ...]:
+        """Logs that went back between two of them."""
+        return log_falls(self)
+
+    @cached_property
+    def rewritten(self) -> tuple[Rewritten, ...]:
+        """What sources lost between two of them, by their own dumps."""
+        return rewritten_sources(self)
+
+    @cached_property
+    def last_holders(self) -> Mapping[str, Kept]:
+        """Node -> what was lost elsewhere, and what it may be the last to have."""
+        return last_holders(self)
 
     def lost_in(self, name: str) -> float | None:
         """Seconds until the source has deleted the file that a node needs next, if it goes on as between the last two

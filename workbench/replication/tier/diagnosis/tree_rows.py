@@ -23,6 +23,7 @@ from workbench.replication.tier.diagnosis.unjudged import (
     SOURCE_UNSEEN,
     UNKNOWN_SAYS,
     UNREAD,
+    WENT_BACK,
     why_unjudged,
     why_unknown_behind,
 )
@@ -104,7 +105,8 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
         found.pending.append(about | row | {"bytes": tiers.lag(alone[0], head)[0], "suppliers": []})
         return
     if (why := why_unjudged(tiers, name)) and head is not None and not tiers.retired(name):
-        from_, upto = (head, head) if why == NOT_ELECTED else (last or head, max(last or head, head))
+        begin = tiers.last_holders[name].behind if why == WENT_BACK else last or head
+        from_, upto = (head, head) if why == NOT_ELECTED else (begin, max(last or head, head))
         row = {"from": show(from_), "to": show(upto), "count": None}
         found.unknown.append(about | row | {"why": why, "says": UNKNOWN_SAYS[why]})
         return
