@@ -145,17 +145,10 @@ def _holes(logs: NodeLogs, name: str, label: str) -> Iterator[Hole]:
         yield Hole(name, label, lacking[0], lacking[-1], lacking[0], lacking[-1], len(lacking))
 
 
-def snapshot_before(case: Case, seen: TieredSnapshot) -> TieredSnapshot | None:
-    """The snapshot before this one; None: this is the first."""
-    labels = list(case.snapshots)
-    at = labels.index(seen.label)
-    return tiered_snapshot(case, labels[at - 1]) if at else None
-
-
 def snapshots_up_to(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
-    """The snapshots before this one, as far as their clocks do not say that they were taken after it, and this one."""
+    """The snapshots before this one, as far as their clocks do not say that they were taken after it."""
     labels, later = list(case.snapshots), {then.label for then in taken_later(case, seen)}
-    return [*(tiered_snapshot(case, one) for one in labels[: labels.index(seen.label)] if one not in later), seen]
+    return [tiered_snapshot(case, one) for one in labels[: labels.index(seen.label)] if one not in later]
 
 
 def taken_later(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:

@@ -7,7 +7,7 @@ B@b1   {3:500} in s1   {3:200} in s2   {3:600} in s3    followed its source: it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -174,11 +174,11 @@ def _in_wrong_order(before: TieredSnapshot, later: TieredSnapshot) -> bool:
 
 def log_falls(tiers: Tiers) -> tuple[Fall, ...]:
     """Every fall that the snapshots up to this one show, of sources first; copies that followed their source are none."""
-    if not tiers.source_is_known or len(tiers.history) < 2:
+    if len(tiers.history) < 2:
         return ()
     watch = _Watch(tiers.history)
     found: list[Fall] = []
-    for source in tiers.sources:
+    for source in tiers.sources_so_far:
         cluster = watch.cluster(source)
         below = _below(tiers, watch, source)
         top = list(watch.falls(source, cluster))
@@ -200,19 +200,10 @@ def log_falls(tiers: Tiers) -> tuple[Fall, ...]:
 
 def _below(tiers: Tiers, watch: _Watch, source: str) -> list[str]:
     """The nodes below a source, those among them that this snapshot tells nothing of."""
-    found = {name for name in tiers.members[source] if name.partition("@")[0] != source and name in watch.told}
-    for shot in watch.shots[:-1]:
-        above: dict[str, list[str]] = {}
-        for pull in shot.pulls:
-            above.setdefault(pull.name, []).append(pull.source)
-        for name in (above.keys() & watch.told.keys()) - set(tiers.seen.names):
-            if any(top.partition("@")[0] == source for top in all_above(name, _getter(above))):
-                found.add(name)
-    return sorted(name for name in found if name.partition("@")[0] != source)
-
-
-def _getter(above: Mapping[str, Sequence[str]]) -> Callable[[str], Sequence[str]]:
-    return lambda name: above.get(name, ())
+    followed = {name for name, of in tiers.followed_before.items() if of == source}
+    if tiers.source_is_known:
+        followed = followed - set(tiers.seen.names) | set(tiers.members[source])
+    return sorted(name for name in followed & watch.told.keys() if name.partition("@")[0] != source)
 
 
 def _goes_on(watch: _Watch, cluster: Sequence[str], fall: Fall) -> bool:

@@ -42,20 +42,24 @@ class Rewritten:
 
 def rewritten_sources(tiers: Tiers) -> tuple[Rewritten, ...]:
     """What the nodes of sources lost, by their dumps of all snapshots: of each history the newest dump that shows it."""
-    if not tiers.source_is_known:
-        return ()
-    return tuple(
-        one for source in tiers.sources for name in tiers.roots(source) for one in _rewritten(tiers, source, name)
-    )
+    found: list[Rewritten] = []
+    for source in tiers.sources_so_far:
+        dumped = {name for shot in tiers.history for name in shot.logs}
+        cluster = sorted(name for name in dumped if name.partition("@")[0] == source)
+        below = {name for name, of in tiers.followed_before.items() if of == source} | {*tiers.members.get(source, ())}
+        for name in cluster:
+            found += _rewritten(tiers, name, cluster, sorted(below & dumped - {*cluster}))
+    return tuple(found)
 
 
-def _rewritten(tiers: Tiers, source: str, name: str) -> Iterator[Rewritten]:
+def _rewritten(tiers: Tiers, name: str, cluster: Sequence[str], below: Sequence[str]) -> Iterator[Rewritten]:
+    """What the newest dump of a node, of this snapshot or an earlier one, does not show, and those before it do."""
     dumps = [shot for shot in tiers.history if name in shot.logs and _whole(shot.logs[name])]
     shown: list[TieredSnapshot] = []
     for then in reversed(dumps[:-1]):
-        lost = _since(tiers, source, name, then, dumps[-1])
+        lost = _since(tiers, name, then, dumps[-1], cluster, below)
         # What a later dump shows, too, is told of that one.
-        if lost and all(_since(tiers, source, name, then, later) for later in shown):
+        if lost and all(_since(tiers, name, then, later, cluster, ()) for later in shown):
             shown.append(then)
             yield lost
 
@@ -64,7 +68,9 @@ def _whole(inputs: Sequence[Input]) -> bool:
     return not any(one.rejected for one in inputs)
 
 
-def _since(tiers: Tiers, source: str, name: str, then: TieredSnapshot, now: TieredSnapshot) -> Rewritten | None:
+def _since(
+    tiers: Tiers, name: str, then: TieredSnapshot, now: TieredSnapshot, cluster: Sequence[str], below: Sequence[str]
+) -> Rewritten | None:
     old = f"{name} of {then.label}"
 
     def held_against(reference: str, others: Mapping[str, Sequence[Input]]) -> NodeLogs:
@@ -77,26 +83,19 @@ def _since(tiers: Tiers, source: str, name: str, then: TieredSnapshot, now: Tier
     both, span = logs.beside_source(old), logs.span(name)
     if both is None or span is None or both.last_same is None:
         return None
-    roots = tiers.roots(source)
-    other, head = logs.other_history(old), max(filter(None, map(now.last, roots)), default=None)
+    other, head = logs.other_history(old), max(filter(None, map(now.last, cluster)), default=None)
     shorter = both.ahead.first and (head is None or both.ahead.first[-1] > head)
     if not other and not shorter:
         return None
     places = other or both.ahead.first
-    newest = _newest_dumps(tiers, source, then)
+    shots = tiers.history[tiers.history.index(then) :]
+    newest = {one: (shot.label, shot.logs[one]) for shot in shots for one in below if one in shot.logs}
     kept = held_against(old, {one: inputs for one, (_, inputs) in newest.items()})
     keepers = {one: label for one, (label, _) in newest.items() if _has(kept, one, places)}
     told = logs.generations([old, name])
     generations = (told[old], told[name]) if len(told) == 2 else None
     count = logs.count_other(old) if other else both.ahead.count
     return Rewritten(name, then.label, now.label, places, count, None if other else span[1], keepers, generations)
-
-
-def _newest_dumps(tiers: Tiers, source: str, then: TieredSnapshot) -> dict[str, tuple[str, Sequence[Input]]]:
-    """The newest dump of each node below a source, from an earlier snapshot on."""
-    below = [name for name in tiers.members[source] if name not in tiers.roots(source)]
-    shots = tiers.history[tiers.history.index(then) :]
-    return {name: (shot.label, shot.logs[name]) for shot in shots for name in below if name in shot.logs}
 
 
 def _has(kept: NodeLogs, name: str, places: Sequence[Place]) -> bool:

@@ -223,7 +223,8 @@ def _goes_beyond(tiers: Tiers, supplier: str, place: Lsn, below: str) -> bool:
     seen, level = {below}, [supplier]
     own = set(tiers.roots(tiers.source_of(below) or ""))
     while level:
-        if any((here := tiers.last(one)) is None or here > place for one in level):
+        # Of one that is silent nothing shows that it sends what it had.
+        if any((here := tiers.last(one)) is None or (here > place and one not in tiers.seen.stood) for one in level):
             return True
         if any(one in own and senders(tiers, one) for one in level):
             return True  # its cluster brings it further

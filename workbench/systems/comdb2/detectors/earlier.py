@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.replication.tier.diagnosis.log_falls import Fall
+from workbench.replication.tier.diagnosis.sources import OfItsOwn
 from workbench.replication.tier.diagnosis.waiting import saved_first
 from workbench.rules.assumptions import ASKED_IN_ORDER
 from workbench.systems.comdb2.detectors.shown import evidence_of, place_text, some, span_text, tiers_of
@@ -76,12 +77,12 @@ def rewritten_logs(context: DetectorContext) -> Iterator[Finding]:
                 f"; {some(then)} had them in snapshot {lost.keepers[then[0]]}, which shows the newest dump of {then[0]}"
             )
         keep = f"keep the dump of snapshot {lost.snapshot}, and see whether what it shows from {at} on has to be made again"
-        yield Finding(
+        yield OfItsOwn(
             "LOG_DIVERGED",
             "warning" if rose or lost.ends is not None else "error",
             says,
             server=lost.server,
-            origin=tiers.source_of(lost.server),
+            origin=lost.server.partition("@")[0],
             items=tuple(place_text(place) or "" for place in lost.places[:ITEMS_SHOWN]),
             evidence=first_few(
                 ({"snapshot": lost.snapshot, "at": place_text(place)} for place in lost.places), lost.count
@@ -146,7 +147,7 @@ def _of_source(tiers: Tiers, fall: Fall) -> Finding:
         if fall.unseen
         else ""
     )
-    return Finding(
+    return OfItsOwn(
         "LOG_DIVERGED",
         "warning" if fall.newer or fall.unseen else "error",
         f"{_fell(tiers, fall)}{unseen}{_held_by(tiers, fall)}",

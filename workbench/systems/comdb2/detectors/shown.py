@@ -64,6 +64,17 @@ def evidence_of(tiers: Tiers, name: str) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None}
 
 
+def stood_before(tiers: Tiers, name: str) -> str:
+    """Where a silent node stood in an earlier snapshot, as a clause, and that no other one is as far; empty: it is not known."""
+    if name not in tiers.seen.stood:
+        return ""
+    (place, label), source = tiers.seen.stood[name], tiers.source_of(name) or ""
+    others = (tiers.last(other) for other in tiers.members.get(source, ()) if other != name)
+    most = max(filter(None, others), default=place)
+    alone = f": no other node is known to have what stands behind {place_text(most)}" if place > most else ""
+    return f"; in snapshot {label} it stood at {place_text(place)}{alone}"
+
+
 def some(names: list[str] | tuple[str, ...], most: int = 3) -> str:
     """A few names, and how many more."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

@@ -84,6 +84,20 @@ def not_the_last(tiers: Tiers, draft: ProposedRepair) -> ProposedRepair:
     return draft
 
 
+def not_a_silent_source(tiers: Tiers, draft: ProposedRepair) -> ProposedRepair:
+    """The way; left to whoever asks for it where it shuts down a node of a source that is silent, and was further before."""
+    for step in draft.steps:
+        roots = tiers.roots(tiers.source_of(step.server) or "")
+        if step.repair in MOVES and step.server in tiers.seen.stood and step.server in roots:
+            place, label = tiers.seen.stood[step.server]
+            return replace(
+                draft,
+                unasked=f"{step.server} tells nothing of itself in this snapshot, and stood at {place_text(place)} in snapshot "
+                f"{label}: first ask it where it stands",
+            )
+    return draft
+
+
 def _connecting_anew(tiers: Tiers, step: Step) -> set[str]:
     """The nodes that connect anew, or lose their log, by a step: who is moved, taken out or shut down, and all below that."""
     stopped = {*_stopped_by(step)} | ({step.server} if step.repair in MOVES | {"reset", "disconnect"} else set())

@@ -28,7 +28,13 @@ from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.file_gaps import LEFT_BELOW
 from workbench.systems.comdb2.detectors.nodes import names_no_host
 from workbench.systems.comdb2.detectors.shown import by_default, some
-from workbench.systems.comdb2.repairs.consequences import CONNECTS, MOVES, not_the_last, weighed_by_consequences
+from workbench.systems.comdb2.repairs.consequences import (
+    CONNECTS,
+    MOVES,
+    not_a_silent_source,
+    not_the_last,
+    weighed_by_consequences,
+)
 
 if TYPE_CHECKING:
     from workbench.model import Finding
@@ -252,7 +258,8 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
             unasked=f"the dumps of the log of {need.server} contradict each other: first read it once more, in one go, for "
             "it may only have been cut off and written anew in between",
         )
-    draft = not_the_last(tiers, weighed_by_consequences(view, need, tiers, draft))
+    draft = not_a_silent_source(tiers, weighed_by_consequences(view, need, tiers, draft))
+    draft = not_the_last(tiers, draft)
     if draft.refused or need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
     count, first = own
