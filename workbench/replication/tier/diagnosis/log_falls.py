@@ -248,7 +248,7 @@ def _held(watch: _Watch, fall: Fall, until: int, name: str) -> tuple[Holder, boo
         else:
             counts = watch.cuts(name, base[0]), watch.cuts(name, number)
             joined = counts[0] is not None and counts[1] is not None and counts[1] > counts[0]
-            if joined and (head is None or place <= head):
+            if joined and place != base[1] and (head is None or place <= head):
                 return None
             # Behind its source it goes on with what that has now; of what lies beyond, the source has sent it nothing.
             beyond = head is not None and place > head and watch.asked_first(name, cluster, number)

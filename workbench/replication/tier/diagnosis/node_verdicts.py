@@ -185,7 +185,7 @@ class Tiers(SnapshotHistory):
             told = (
                 place
                 for name in (names if self.source_is_known else self.roots(source))
-                if name not in self.logs.spoilt | self.not_elected | self.guessed
+                if name not in self.logs.spoilt | self.not_elected | self.guessed | self.last_holders.keys()
                 for place in (
                     None if name in self.seen.cut_since or self.seen.outdated(name) else self.seen.reported(name),
                     *(() if self.seen.fell_back(name) else (self.seen.probed(name, at) for at in ("last", "commit"))),
@@ -240,7 +240,8 @@ class Tiers(SnapshotHistory):
     def has(self, name: str, needed: Lsn) -> bool:
         """Whether a node has the file of that place, and goes further."""
         last = self.seen.last(name)
-        further = last is not None and last > needed and name not in self.not_elected | self.guessed
+        apart = self.not_elected | self.guessed | self.last_holders.keys()
+        further = last is not None and last > needed and name not in apart
         return further and self.seen.has_file(name, needed[0])
 
     def there(self, name: str) -> bool:

@@ -316,6 +316,8 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                 serves = first is None or overlaps((first, 0), theirs, (own_first or 0, 0), mine)
                 if not tiers.guessed.isdisjoint((supplier, consumer)):
                     row |= {"decision": UNKNOWN, "reasons": [_reason(GUESSED, SOURCE_UNTOLD)]}
+                elif not tiers.last_holders.keys().isdisjoint((supplier, consumer)):
+                    row |= {"decision": UNKNOWN, "reasons": [_reason(WENT_BACK, UNKNOWN_SAYS[WENT_BACK])]}
                 elif not serves:
                     says = f"{_oldest(tiers, supplier)}, and the node needs file {mine[0]}"
                     row |= {"decision": REFUSED, "reasons": [_reason("no_overlap", says)]}

@@ -131,7 +131,7 @@ def saved_first(tiers: Tiers, kept: Kept) -> Step:
     name = kept.holder.name
     begin = place_text(tiers, kept.behind) if kept.behind > (0, 0) else "its oldest file"
     why = "on connecting it cuts off what stands behind the newest commit that both have"
-    if tiers.seen.answered(name) is False or name not in tiers.seen.names:
+    if not tiers.there(name):
         return step(f"first copy the log files of {name} from {begin} on before it is started again", why)
     return step(
         f"first dump the log of {name} from {begin} on before it connects anew, and restart nothing there until then",

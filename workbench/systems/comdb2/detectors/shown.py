@@ -96,6 +96,8 @@ def fanout_text(tiers: Tiers, name: str) -> str:
 
 def not_before(tiers: Tiers, name: str) -> str | None:
     """What comes before a node registers anew: where its file is gone, the registry offers it nothing that brings it on."""
+    if kept := tiers.last_holders.get(name):
+        return f"not before the log of {name} was dumped (LOG_DIVERGED): {kept.says}, and {name} may be the last to have that"
     if served := served_where_it_hangs(tiers, name):
         return f"not before {name} is past log file {served.until}, which {some(served.suppliers)} sends it (LOG_GAP)"
     if tiers.gap(name):
@@ -109,6 +111,8 @@ def not_stopped_before(tiers: Tiers, names: list[str]) -> str | None:
     """What comes before nodes are shut down or started again: others may get the file they need from these alone."""
     left = left_of(tiers)
     for name in names:
+        if name in tiers.last_holders:
+            return not_before(tiers, name)
         if lost := cut_off_without(left, {name}):
             served = left[lost[0]]
             whose = f"which {some(served.suppliers) if name == lost[0] else name} sends it"

@@ -324,7 +324,7 @@ def _of_one_history(view: View, tiers: Tiers, need: Need, draft: ProposedRepair)
     if source is None or need.server is None:
         return draft
     model, known = tiers_of(view), of_another_history(tiers, source)
-    others = (known | tiers.last_holders.keys()) - {need.server}
+    others = (known | {name for name in tiers.last_holders if tiers.source_of(name) == source}) - {need.server}
     steps = list(draft.steps)
     for at, step in enumerate(steps if others else ()):
         givers = [str(effect["source"]) for effect in step.effects if effect["do"] in _GIVES]
