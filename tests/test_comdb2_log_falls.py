@@ -13,8 +13,9 @@ from test_comdb2_diagnosis import case_of
 from tier_files import NOW, Made, written
 
 from workbench import Case, diagnose
+from workbench.diagnosis.change_explanation import story
 from workbench.repair.planner import plan
-from workbench.rules.assumptions import NOT_CUT_BACK
+from workbench.rules.assumptions import NOT_CUT_BACK, SAME_HISTORY
 
 Lsn = tuple[int, int]
 
@@ -202,3 +203,113 @@ def test_a_loss_that_the_dump_before_the_last_snapshot_shows_stays_known(tmp_pat
     (found,) = diverged(case_of(tmp_path, *rooms))
     assert "had other records in snapshot s2 than it had in snapshot s1" in found["summary"]
     assert found["summary"].endswith("A@a1 still has them")
+
+
+# --- situations beside these
+
+
+def test_a_node_that_holds_what_was_lost_serves_no_other_one(tmp_path: Path) -> None:
+    waits = copy((2, 100), "B@b1", source=None, state="Pending")
+    case = went_back(tmp_path, (3, 450), copy((3, 500)), waits, before=[*HELD, waits])
+    assert {(step.server, SAME_HISTORY in step.assumes) for step in plan(case).steps} == {("B@b1", True)}
+    assert not [one.way for one in plan(case).courses if "A@a1" in one.way and not one.refused]
+    decisions = {row["decision"] for row in diagnose(case)["pairs"] if "A@a1" in (row["supplier"], row["consumer"])}
+    assert decisions == {"unknown"}
+
+
+def test_of_several_that_pull_from_one_that_is_full_another_one_is_moved(tmp_path: Path) -> None:
+    others = [copy((3, 500), f"A@a{number}") for number in (2, 3)]
+    now = [copy((3, 600), f"A@a{number}") for number in (2, 3)]
+    case = went_back(tmp_path, (3, 600), copy((3, 500)), *now, before=[*HELD, *others])
+    (full,) = (one for one in diagnose(case)["findings"] if one["code"] == "FANOUT_EXCEEDED")
+    assert full["fix"][0]["repair"].startswith("let A@a2 register anew")
+    assert "A@a1" not in {step.server for step in plan(case).steps}
+
+
+def test_a_node_that_needs_a_file_that_is_gone_is_not_copied_over_unasked(tmp_path: Path) -> None:
+    now = [Made("S@s1", at=(20, 200), first=15), *HELD, copy((20, 200), "A@a2", first=15)]
+    case = snapshots(tmp_path, [source((3, 500)), *HELD], [source((3, 200)), *HELD], now)
+    assert not plan(case).steps
+    rebuilt = [one for one in plan(case).courses if one.way.startswith("rebuild")]
+    assert rebuilt and all("A@a1 may be the last that has what was lost" in one.refused for one in rebuilt)
+
+
+def test_of_one_that_was_taken_out_the_log_files_are_copied(tmp_path: Path) -> None:
+    out = copy((3, 500), source=None, age=3e5, state="Inactive", answers=None)
+    (found,) = diverged(went_back(tmp_path, (3, 600), out, before=HELD))
+    assert found["fix"][0]["repair"].startswith("first copy the log files of A@a1")
+
+
+def test_a_source_on_another_host_that_is_further_back_lost_something_too(tmp_path: Path) -> None:
+    kin = [Made("S@s2", at=at, first=2) for at in ((3, 200), (3, 600))]
+    below = [copy((3, 500), source="S@s2"), copy((3, 500), source="S@s2", age=1300)]
+    case = snapshots(tmp_path, [source((3, 500)), *HELD], [kin[0], below[0]], [kin[1], below[1]])
+    (found,) = diverged(case)
+    assert "S@s2 of the same source at {3:200} in snapshot s2" in found["summary"] and found["severity"] == "warning"
+    assert "A@a1 may still have it" in found["summary"] and not plan(case).steps
+
+
+def test_a_source_that_begins_its_log_anew_lost_all_files(tmp_path: Path) -> None:
+    held = copy((9, 500), first=8)
+    case = snapshots(tmp_path, *([source(at), held] for at in ((9, 500), (1, 100), (2, 50))))
+    (found,) = diverged(case)
+    assert "more than 7 whole log files before that" in found["summary"] and not plan(case).steps
+
+
+def test_old_rows_of_a_registry_that_was_put_back_prove_no_fall(tmp_path: Path) -> None:
+    def rows(at: Lsn, age: float = 5) -> list[Made]:
+        return [source(at, answers=None, age=age), copy(at, answers=None, age=age)]
+
+    assert not diverged(snapshots(tmp_path, rows((3, 500)), rows((3, 200), 2000), rows((3, 600))))
+
+
+def test_another_tree_is_not_held_up(tmp_path: Path) -> None:
+    def tree(at: Lsn, age: float = 5) -> list[Made]:
+        return [Made("T@t1", at=at, first=2), copy((3, 500), "B@b1", source="T@t1", age=age)]
+
+    case = snapshots(
+        tmp_path,
+        [source((3, 500)), *HELD, *tree((3, 500))],
+        [source((3, 200)), *HELD, *tree((3, 550))],
+        [source((3, 600)), *HELD, *tree((3, 600), 1300)],
+    )
+    (step,) = plan(case).steps
+    assert (step.server, step.assumes) == ("B@b1", ())
+
+
+def test_a_node_that_counts_a_cut_and_stands_where_it_stood_is_no_less_a_holder(tmp_path: Path) -> None:
+    (found,) = diverged(went_back(tmp_path, (3, 600), copy((3, 500), cuts=1), before=HELD))
+    assert "A@a1 may still have it" in found["summary"]
+
+
+def test_the_story_of_a_place_that_was_lost_does_not_say_that_it_is_there(tmp_path: Path) -> None:
+    case = went_back(tmp_path, (3, 600), copy((3, 500)), copy((3, 600), "A@a2"), before=HELD)
+    verdicts = {one["server"]: one["verdict"] for one in story(case, "{3:400}")["servers"]}
+    assert verdicts == dict.fromkeys(("S@s1", "A@a1", "A@a2"), "unknown")
+    before = {one["server"]: one["verdict"] for one in story(case, "{3:100}")["servers"]}
+    assert before["S@s1"] == before["A@a2"] == "present"
+
+
+def test_a_cut_that_an_earlier_pair_of_snapshots_shows_is_taken_for_granted_still(tmp_path: Path) -> None:
+    """S@s1 cut its log off before the second snapshot, and was further by then: A@a1 did not follow."""
+    late = [stopped((3, 500)) for _ in range(3)]
+    shots = [
+        [source(at, cuts=cuts), node]
+        for at, cuts, node in zip(((3, 500), (3, 600), (3, 700)), (0, 1, 1), late, strict=True)
+    ]
+    (step,) = plan(snapshots(tmp_path, *shots)).steps
+    assert (step.repair, step.assumes) == ("restart", (NOT_CUT_BACK,))
+
+
+def test_a_copy_whose_log_is_that_of_its_source_holds_nothing_of_its_own(tmp_path: Path) -> None:
+    end = (8, 28)
+    for at, _ in WHOLE:
+        file, _, offset = at.strip("{}").partition(":")
+        end = int(file), int(offset)
+    shots = [[Made("S@s1", at=at), Made("A@a1", at=end, source="S@s1")] for at in (end, (8, 200), end)]
+    rooms = [
+        written(tmp_path / f"s{at}", shot, now=NOW - timedelta(minutes=20 - 10 * at)) for at, shot in enumerate(shots)
+    ]
+    dumps(WHOLE, WHOLE, registry=False)(rooms[2])
+    (found,) = diverged(case_of(tmp_path, *rooms))
+    assert "may still have" not in found["summary"]
