@@ -301,15 +301,32 @@ def test_a_cut_that_an_earlier_pair_of_snapshots_shows_is_taken_for_granted_stil
     assert (step.repair, step.assumes) == ("restart", (NOT_CUT_BACK,))
 
 
-def test_a_copy_whose_log_is_that_of_its_source_holds_nothing_of_its_own(tmp_path: Path) -> None:
-    end = (8, 28)
-    for at, _ in WHOLE:
-        file, _, offset = at.strip("{}").partition(":")
-        end = int(file), int(offset)
-    shots = [[Made("S@s1", at=at), Made("A@a1", at=end, source="S@s1")] for at in (end, (8, 200), end)]
+END = max((int(file), int(at)) for place, _ in WHOLE for file, _, at in (place.strip("{}").partition(":"),))
+
+
+def of_places_and_dumps(folder: Path, *logs: tuple[Sequence[Line], ...]) -> Case:
+    """S@s1 at the end of its log, further back ten minutes later, and at that end again; A@a1 always at it. And dumps."""
+    shots = [[Made("S@s1", at=at), Made("A@a1", at=END, source="S@s1")] for at in (END, (8, 200), END)]
     rooms = [
-        written(tmp_path / f"s{at}", shot, now=NOW - timedelta(minutes=20 - 10 * at)) for at, shot in enumerate(shots)
+        written(folder / f"s{at}", shot, now=NOW - timedelta(minutes=20 - 10 * at)) for at, shot in enumerate(shots)
     ]
-    dumps(WHOLE, WHOLE, registry=False)(rooms[2])
-    (found,) = diverged(case_of(tmp_path, *rooms))
+    for room, of_nodes in zip(rooms, logs, strict=True):
+        if of_nodes:
+            dumps(*of_nodes, registry=False)(room)
+    return case_of(folder, *rooms)
+
+
+def test_a_copy_whose_log_is_that_of_its_source_holds_nothing_of_its_own(tmp_path: Path) -> None:
+    (found,) = diverged(of_places_and_dumps(tmp_path, (), (), (WHOLE, WHOLE)))
     assert "may still have" not in found["summary"]
+
+
+def test_what_the_dump_of_a_source_shows_again_is_not_lost(tmp_path: Path) -> None:
+    assert not diverged(of_places_and_dumps(tmp_path, (WHOLE,), (), (WHOLE, WHOLE)))
+
+
+def test_a_copy_that_dumps_show_to_differ_holds_what_was_lost(tmp_path: Path) -> None:
+    case = of_places_and_dumps(tmp_path, (WHOLE,), (), (FORKED, WHOLE))
+    assert all("A@a1" in one["summary"] for one in diverged(case)) and not plan(case).steps
+    (copied,) = diverged(case, "A@a1")
+    assert copied["fix"][0]["repair"].startswith("first dump the log of A@a1")

@@ -147,15 +147,21 @@ def _holes(logs: NodeLogs, name: str, label: str) -> Iterator[Hole]:
 
 def snapshots_up_to(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
     """The snapshots before this one, as far as their clocks do not say that they were taken after it."""
-    labels, later = list(case.snapshots), {then.label for then in taken_later(case, seen)}
-    return [tiered_snapshot(case, one) for one in labels[: labels.index(seen.label)] if one not in later]
+    return [then for then in _given_before(case, seen) if not _taken_after(then, seen)]
 
 
 def taken_later(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
     """The snapshots given before this one whose clock was further: they were taken after it."""
+    return [then for then in _given_before(case, seen) if _taken_after(then, seen)]
+
+
+def _given_before(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
     labels = list(case.snapshots)
-    before = [tiered_snapshot(case, label) for label in labels[: labels.index(seen.label)]]
-    return [then for then in before if then.now and seen.now and then.now - seen.now >= APART]
+    return [tiered_snapshot(case, label) for label in labels[: labels.index(seen.label)]]
+
+
+def _taken_after(then: TieredSnapshot, seen: TieredSnapshot) -> bool:
+    return then.now is not None and seen.now is not None and then.now - seen.now >= APART
 
 
 def told_anew(seen: TieredSnapshot, before: TieredSnapshot, name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.replication.tier.diagnosis.earlier_snapshots import APART, told_anew
 from workbench.replication.tier.diagnosis.other_histories import above_of, all_above, is_alike
+from workbench.replication.tier.diagnosis.rewritten import shows_again
 from workbench.replication.tier.rules.tiers import Lsn
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def log_falls(tiers: Tiers) -> tuple[Fall, ...]:
     for source in tiers.sources_so_far:
         cluster = watch.cluster(source)
         below = _below(tiers, watch, source)
-        top = list(watch.falls(source, cluster))
+        top = [one for one in watch.falls(source, cluster) if not shows_again(tiers, one.server, one.then, one.at)]
         copies = [
             replace(fall, at_top=False, kept=not top and _goes_on(watch, cluster, fall))
             for name in below

@@ -72,14 +72,7 @@ def _since(
     tiers: Tiers, name: str, then: TieredSnapshot, now: TieredSnapshot, cluster: Sequence[str], below: Sequence[str]
 ) -> Rewritten | None:
     old = f"{name} of {then.label}"
-
-    def held_against(reference: str, others: Mapping[str, Sequence[Input]]) -> NodeLogs:
-        logs = {old: then.logs[name], name: now.logs[name]} | {one: [*inputs] for one, inputs in others.items()}
-        logs = {one: logs[one] for one in (reference, *others)}
-        of = {one: [reference] for one in logs}
-        return NodeLogs(tiers.case, replace(now, logs=logs), tiers.tiering.form, of, tiers.limit)
-
-    logs = held_against(name, {old: then.logs[name]})
+    logs = _held_against(tiers, now, name, {old: then.logs[name], name: now.logs[name]})
     both, span = logs.beside_source(old), logs.span(name)
     if both is None or span is None or both.last_same is None:
         return None
@@ -90,12 +83,32 @@ def _since(
     places = other or both.ahead.first
     shots = tiers.history[tiers.history.index(then) :]
     newest = {one: (shot.label, shot.logs[one]) for shot in shots for one in below if one in shot.logs}
-    kept = held_against(old, {one: inputs for one, (_, inputs) in newest.items()})
+    copies = {one: inputs for one, (_, inputs) in newest.items()}
+    kept = _held_against(tiers, now, old, {old: then.logs[name], **copies})
     keepers = {one: label for one, (label, _) in newest.items() if _has(kept, one, places)}
     told = logs.generations([old, name])
     generations = (told[old], told[name]) if len(told) == 2 else None
     count = logs.count_other(old) if other else both.ahead.count
     return Rewritten(name, then.label, now.label, places, count, None if other else span[1], keepers, generations)
+
+
+def _held_against(tiers: Tiers, shot: TieredSnapshot, reference: str, logs: dict[str, list[Input]]) -> NodeLogs:
+    """Dumps, each beside one of them."""
+    of = {name: [reference] for name in logs}
+    return NodeLogs(tiers.case, replace(shot, logs=logs), tiers.tiering.form, of, tiers.limit)
+
+
+def shows_again(tiers: Tiers, name: str, place: Place, since: int) -> bool:
+    """Whether the newest dump of a node, from a snapshot on, has all that one before that showed up to a place."""
+    dumps = [(at, shot) for at, shot in enumerate(tiers.history) if name in shot.logs and _whole(shot.logs[name])]
+    if not dumps or dumps[-1][0] < since:
+        return False
+    now, old = dumps[-1][1], f"{name} before"
+    for then in (shot for at, shot in dumps if at < since and shot.logged[name][1] >= place):
+        both = _held_against(tiers, now, name, {old: then.logs[name], name: now.logs[name]}).beside_source(old)
+        if both is not None and both.last_same is not None and both.last_same >= place:
+            return True
+    return False
 
 
 def _has(kept: NodeLogs, name: str, places: Sequence[Place]) -> bool:

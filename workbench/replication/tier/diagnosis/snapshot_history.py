@@ -40,7 +40,8 @@ class SnapshotHistory:
         """The snapshot given before this one."""
         labels = list(self.case.snapshots)
         at = labels.index(self.seen.label)
-        return tiered_snapshot(self.case, labels[at - 1]) if at else None
+        known = {shot.label: shot for shot in self._before}
+        return (known.get(labels[at - 1]) or tiered_snapshot(self.case, labels[at - 1])) if at else None
 
     @cached_property
     def history(self) -> list[TieredSnapshot]:
