@@ -24,8 +24,8 @@ def nodes(at: tuple[int, int], generation: int = 4, copy: tuple[int, int] | None
 
 def gone_back(found: dict[str, Any]) -> list[dict[str, Any]]:
     """What is said of the source."""
-    found_ = [one for one in found["findings"] if (one["code"], one["server"]) == ("LOG_DIVERGED", "S@s1")]
-    return [one for one in found_ if "in snapshot before" in one["summary"]]
+    of_source = [one for one in found["findings"] if (one["code"], one["server"]) == ("LOG_DIVERGED", "S@s1")]
+    return [one for one in of_source if "in snapshot before" in one["summary"]]
 
 
 def test_a_source_and_its_copy_that_both_stand_further_back_have_lost_something(tmp_path: Path) -> None:

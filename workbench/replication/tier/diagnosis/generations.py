@@ -57,8 +57,8 @@ def cut_without_it(tiers: Tiers, name: str) -> bool:
         return False
 
     def cuts(one: str) -> bool:
-        told = (shot.probes[one]["cuts"] for shot in tiers.history if one in shot.probes)
-        counts = [count for count in told if count is not None]
+        known = (shot.probes[one]["cuts"] for shot in tiers.history if one in shot.probes)
+        counts = [count for count in known if count is not None]
         return any(later > before for before, later in pairwise(counts))
 
     mine = own["commit_generation"]

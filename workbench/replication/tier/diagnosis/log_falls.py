@@ -77,7 +77,7 @@ class _Watch:
     """Every snapshot in order, and what nodes told anew in each."""
 
     shots: Sequence[TieredSnapshot]
-    told: dict[str, dict[int, Lsn]] = field(default_factory=dict)
+    places: dict[str, dict[int, Lsn]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         before: dict[str, TieredSnapshot] = {}
@@ -85,12 +85,12 @@ class _Watch:
             for name in shot.names:
                 place = shot.last(name)
                 if place is not None and (name not in before or told_anew(shot, before[name], name)):
-                    self.told.setdefault(name, {})[number] = place
+                    self.places.setdefault(name, {})[number] = place
                     before[name] = shot
 
     def cluster(self, source: str) -> list[str]:
         """The nodes of a source database in all snapshots."""
-        return sorted(name for name in self.told if name.partition("@")[0] == source)
+        return sorted(name for name in self.places if name.partition("@")[0] == source)
 
     def head(self, names: Sequence[str], number: int) -> Lsn | None:
         """The newest place that any of these nodes is known to have had in a snapshot, by old rows, too."""
@@ -99,15 +99,15 @@ class _Watch:
     def generation(self, names: Sequence[str], number: int) -> int | None:
         """The newest generation of which any of these nodes told a commit in a snapshot."""
         rows = (self.shots[number].probes.get(name) or {} for name in names)
-        told = (row.get("commit_generation") for row in rows)
-        return max((one for one in told if one is not None), default=None)
+        known = (row.get("commit_generation") for row in rows)
+        return max((generation for generation in known if generation is not None), default=None)
 
     def falls(self, source: str, names: Sequence[str]) -> Iterator[Fall]:
         """Each time that the log of these nodes, which are one cluster, went back."""
         peak: _Peak | None = None
         found: list[Fall] = []
         for number, shot in enumerate(self.shots):
-            here = [(self.told[name][number], name) for name in names if number in self.told[name]]
+            here = [(self.places[name][number], name) for name in names if number in self.places[name]]
             head = self.head(names, number)
             if not here or head is None:
                 continue
@@ -119,8 +119,10 @@ class _Watch:
             if head >= peak.place and not fell:
                 peak = now
                 continue
-            name = found[-1].server if found and number in self.told[found[-1].server] else now.name
-            lowest = [replace(one, low=head, lower=name, fallen=shot.label) if head < one.low else one for one in found]
+            name = found[-1].server if found and number in self.places[found[-1].server] else now.name
+            lowest = [
+                replace(fall, low=head, lower=name, fallen=shot.label) if head < fall.low else fall for fall in found
+            ]
             if found and peak.at == found[-1].at and not fell:
                 found = lowest  # it stood at its lowest place, and went back further
             else:
@@ -130,13 +132,14 @@ class _Watch:
         yield from found
 
     def _fall(self, source: str, names: Sequence[str], begun: int, peak: _Peak, now: _Peak) -> Fall:
-        far_then = [name for name in names if self.told[name].get(peak.at) == peak.place]
-        server = next((name for name in far_then if now.at in self.told[name]), peak.name)
+        far_then = [name for name in names if self.places[name].get(peak.at) == peak.place]
+        server = next((name for name in far_then if now.at in self.places[name]), peak.name)
         both = (peak.generation, now.generation)
         known = (both[0], both[1]) if both[0] is not None and both[1] is not None else None
         shot = self.shots[now.at]
         far = {
-            name: max((at for k, at in self.told[name].items() if begun <= k < now.at), default=None) for name in names
+            name: max((at for k, at in self.places[name].items() if begun <= k < now.at), default=None)
+            for name in names
         }
         unseen = tuple(
             name for name, place in far.items() if place is not None and place > now.place and shot.last(name) is None
@@ -147,7 +150,7 @@ class _Watch:
             self.shots[peak.at].label,
             peak.place,
             shot.label,
-            server if now.at in self.told[server] else now.name,
+            server if now.at in self.places[server] else now.name,
             now.place,
             begun,
             now.at,
@@ -164,7 +167,7 @@ class _Watch:
     def asked_first(self, name: str, names: Sequence[str], number: int) -> bool:
         """Whether a node told its place not after these did in a snapshot: what it has beyond them it did not get since."""
         shot = self.shots[number]
-        asked = [shot.probes[one]["at"] for one in names if shot.answered_at(one)]
+        asked = [shot.probes[other]["at"] for other in names if shot.answered_at(other)]
         own = shot.probes[name]["at"] if shot.answered_at(name) else None
         return own is not None and bool(asked) and None not in asked and own <= min(asked)
 
@@ -182,19 +185,19 @@ def log_falls(tiers: Tiers) -> tuple[Fall, ...]:
     for source in tiers.sources_so_far:
         cluster = watch.cluster(source)
         below = _below(tiers, watch, source)
-        top = [one for one in watch.falls(source, cluster) if not shows_again(tiers, one.server, one.then, one.at)]
+        top = [fall for fall in watch.falls(source, cluster) if not shows_again(tiers, fall.server, fall.then, fall.at)]
         copies = [
             replace(fall, at_top=False, kept=not top and _goes_on(watch, cluster, fall))
             for name in below
             for fall in watch.falls(source, [name])
-            if not any(one.behind < fall.then and one.at <= fall.at for one in top)
+            if not any(above.behind < fall.then and above.at <= fall.at for above in top)
         ]
         held: set[str] = set()
         for fall in (*top, *copies):
-            until = min((one.at for one in top if one.at > fall.at), default=len(watch.shots))
+            until = min((later.at for later in top if later.at > fall.at), default=len(watch.shots))
             holders = _holders(tiers, watch, fall, until, [name for name in below if name not in held])
-            holders = [one for one in holders if one.name != fall.server]
-            held |= {one.name for one in holders if not fall.kept}
+            holders = [holder for holder in holders if holder.name != fall.server]
+            held |= {holder.name for holder in holders if not fall.kept}
             found.append(replace(fall, holders=tuple(holders)))
     return tuple(found)
 
@@ -204,15 +207,15 @@ def _below(tiers: Tiers, watch: _Watch, source: str) -> list[str]:
     followed = {name for name, of in tiers.followed_before.items() if of == source}
     if tiers.source_is_known:
         followed = followed - set(tiers.seen.names) | set(tiers.members[source])
-    return sorted(name for name in followed & watch.told.keys() if name.partition("@")[0] != source)
+    return sorted(name for name in followed & watch.places.keys() if name.partition("@")[0] != source)
 
 
 def _goes_on(watch: _Watch, cluster: Sequence[str], fall: Fall) -> bool:
     """Whether the source is known to be further than a copy of it ever was, by what it told in the last snapshot."""
     last = len(watch.shots) - 1
-    told = [watch.told[name][last] for name in cluster if last in watch.told[name]]
+    places = [watch.places[name][last] for name in cluster if last in watch.places[name]]
     before = watch.generation(cluster, fall.since), watch.generation(cluster, last)
-    return bool(told) and max(told) >= fall.then and (None in before or before[0] == before[1])
+    return bool(places) and max(places) >= fall.then and (None in before or before[0] == before[1])
 
 
 def _holders(tiers: Tiers, watch: _Watch, fall: Fall, until: int, below: Sequence[str]) -> list[Holder]:
@@ -225,8 +228,8 @@ def _holders(tiers: Tiers, watch: _Watch, fall: Fall, until: int, below: Sequenc
             (moved if held[1] else found)[name] = held[0]
     # What a node got since from one that still has what was lost is of that history, too.
     for name, holder in moved.items():
-        above = all_above(name, lambda one: above_of(tiers, one))
-        if any(found[one].place >= holder.place for one in above & found.keys()):
+        above = all_above(name, lambda node: above_of(tiers, node))
+        if any(found[node].place >= holder.place for node in above & found.keys()):
             found[name] = holder
     return [found[name] for name in sorted(found)]
 
@@ -235,7 +238,7 @@ def _held(watch: _Watch, fall: Fall, until: int, name: str) -> tuple[Holder, boo
     """Where a node stood last that may still have what was lost, and whether it went on since as those do that joined again."""
     base: tuple[int, Lsn] | None = None
     moved, cluster = False, watch.cluster(fall.source)
-    for number, place in watch.told[name].items():
+    for number, place in watch.places[name].items():
         if number < fall.since:
             continue
         head = watch.head(cluster, number)
@@ -276,7 +279,7 @@ def last_holders(tiers: Tiers) -> Mapping[str, Kept]:
         says = f"{lost.server} had records in snapshot {lost.snapshot} that are gone from it in snapshot {lost.since}"
         for name, label in lost.keepers.items():
             found.setdefault(name, Kept(Holder(name, lost.places[-1], label), lost.server, lost.places[0], says))
-    for fall in (one for one in tiers.falls if not one.kept):
+    for fall in (fall for fall in tiers.falls if not fall.kept):
         says = f"{fall.server} stood at {show(fall.then)} in snapshot {fall.snapshot}, and was "
         says += f"back at {show(fall.low)}" if fall.low < fall.then else "of another history"
         for holder in fall.holders:

@@ -82,12 +82,12 @@ def _since(
         return None
     places = other or both.ahead.first
     shots = tiers.history[tiers.history.index(then) :]
-    newest = {one: (shot.label, shot.logs[one]) for shot in shots for one in below if one in shot.logs}
-    copies = {one: inputs for one, (_, inputs) in newest.items()}
+    newest = {node: (shot.label, shot.logs[node]) for shot in shots for node in below if node in shot.logs}
+    copies = {node: inputs for node, (_, inputs) in newest.items()}
     kept = _held_against(tiers, now, old, {old: then.logs[name], **copies})
-    keepers = {one: label for one, (label, _) in newest.items() if _has(kept, one, places)}
-    told = logs.generations([old, name])
-    generations = (told[old], told[name]) if len(told) == 2 else None
+    keepers = {node: label for node, (label, _) in newest.items() if _has(kept, node, places)}
+    newer = logs.generations([old, name])
+    generations = (newer[old], newer[name]) if len(newer) == 2 else None
     count = logs.count_other(old) if other else both.ahead.count
     return Rewritten(name, then.label, now.label, places, count, None if other else span[1], keepers, generations)
 

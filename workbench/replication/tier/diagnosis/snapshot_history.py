@@ -53,11 +53,11 @@ class SnapshotHistory:
         tops, followed = set[str](), dict[str, str]()
         for shot in self._before:
             settings = self.tiering.told(shot.settings)
-            told = {} if shot.pulls else {**shot.said_sources}
-            told |= {name: database for name, (database, _) in settings.sources.items()}
-            if not (above := known_sources(shot, told)):
+            follows = {} if shot.pulls else {**shot.said_sources}
+            follows |= {name: database for name, (database, _) in settings.sources.items()}
+            if not (above := known_sources(shot, follows)):
                 continue
-            placed, guessed = followed_source(shot, above, told, settings.outside)
+            placed, guessed = followed_source(shot, above, follows, settings.outside)
             below = {name: of for name, of in placed.items() if name.partition("@")[0] != of and name not in guessed}
             tops |= set(below.values())
             followed |= below
@@ -91,7 +91,7 @@ class SnapshotHistory:
 def _stood(before: list[TieredSnapshot], seen: TieredSnapshot) -> dict[str, tuple[Lsn, str]]:
     """Node that tells nothing anew in a snapshot -> where it told last that it stood, and in which one, if that is further."""
     found: dict[str, tuple[Lsn, str]] = {}
-    for name in (one for one in seen.names if one not in seen.logs):
+    for name in (name for name in seen.names if name not in seen.logs):
         newest: tuple[Lsn, TieredSnapshot] | None = None
         for shot in before:
             place = shot.last(name)

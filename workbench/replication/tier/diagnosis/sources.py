@@ -67,7 +67,7 @@ def saving_first(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[F
 
 def _saving_first(finding: Finding, tiers: Tiers) -> Finding:
     for name, kept in tiers.last_holders.items():
-        above = {name, *all_above(name, lambda one: above_of(tiers, one))}
+        above = {name, *all_above(name, lambda node: above_of(tiers, node))}
         if finding.server in above and finding.server != kept.lost_by:
             caution = {"caution": f"{kept.says}: {name} may be the last to have that"}
             return replace(finding, fix=({**saved_first(tiers, kept), **caution}, *finding.fix))

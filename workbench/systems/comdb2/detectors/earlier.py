@@ -255,8 +255,8 @@ def _fall_evidence(tiers: Tiers, fall: Fall) -> tuple[dict[str, Any], ...]:
         ),
         evidence_of(tiers, fall.server),
         *(
-            {"snapshot": one.snapshot, "node": one.name, "last": place_text(one.place)}
-            for one in fall.holders[:ITEMS_SHOWN]
+            {"snapshot": holder.snapshot, "node": holder.name, "last": place_text(holder.place)}
+            for holder in fall.holders[:ITEMS_SHOWN]
         ),
     )
 

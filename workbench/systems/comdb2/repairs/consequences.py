@@ -102,7 +102,9 @@ def _connecting_anew(tiers: Tiers, step: Step) -> set[str]:
     """The nodes that connect anew, or lose their log, by a step: who is moved, taken out or shut down, and all below that."""
     stopped = {*_stopped_by(step)} | ({step.server} if step.repair in MOVES | {"reset", "disconnect"} else set())
     below = {
-        name for name in tiers.last_holders if not stopped.isdisjoint(all_above(name, lambda one: above_of(tiers, one)))
+        name
+        for name in tiers.last_holders
+        if not stopped.isdisjoint(all_above(name, lambda node: above_of(tiers, node)))
     }
     return stopped | below
 

@@ -96,7 +96,7 @@ def also(view: View, model: Model) -> Iterator[Need]:
     for name in (
         tiers.last_holders if tiers is not None else ()
     ):  # what it lacks nothing tells, and yet it does not go on
-        found = {one.code for one in view.about(*STUCK) if one.server == name}
+        found = {finding.code for finding in view.about(*STUCK) if finding.server == name}
         if code := next((code for code in (REBUILT, GAP, INACTIVE) if code in found), ""):
             yield Need(code, view.suffix, name)
     for one in (finding for finding in view.about(REVERSE) if finding.severity != "info"):
@@ -360,8 +360,8 @@ def parted(view: View) -> set[str | None]:
     model = tiers_of(view)
     tiers = view.context.verdicts.tiers
     # What a source lost, its copies do not have either, but for those that were not cut back: it is what they all follow.
-    lost = {one.server for one in tiers.falls} if tiers is not None else set[str]()
-    lost |= {one.server for one in tiers.rewritten} if tiers is not None else set()
+    lost = {fall.server for fall in tiers.falls} if tiers is not None else set[str]()
+    lost |= {dump.server for dump in tiers.rewritten} if tiers is not None else set()
     return (
         {one.server for one in view.about(PARTED) if one.server not in lost}
         | model.spoilt
