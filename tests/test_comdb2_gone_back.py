@@ -23,9 +23,9 @@ def nodes(at: tuple[int, int], generation: int = 4, copy: tuple[int, int] | None
 
 
 def gone_back(found: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        one for one in found["findings"] if one["code"] == "LOG_DIVERGED" and "in snapshot before" in one["summary"]
-    ]
+    """What is said of the source."""
+    of_source = [one for one in found["findings"] if (one["code"], one["server"]) == ("LOG_DIVERGED", "S@s1")]
+    return [one for one in of_source if "in snapshot before" in one["summary"]]
 
 
 def test_a_source_and_its_copy_that_both_stand_further_back_have_lost_something(tmp_path: Path) -> None:

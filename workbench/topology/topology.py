@@ -25,7 +25,8 @@ from workbench.rules.send_session import Supplying
 from workbench.rules.vectors import Span, Vector, last
 from workbench.rules.verdicts import Proving
 from workbench.systems import format_with, system_named
-from workbench.topology.tier_snapshot import followed_source, source_databases, tiered_snapshot
+from workbench.topology.tier_snapshot import tiered_snapshot
+from workbench.topology.tier_sources import followed_source, source_databases
 
 if TYPE_CHECKING:
     from workbench.case.case import Case

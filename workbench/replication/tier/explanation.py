@@ -20,12 +20,14 @@ from workbench.replication.tier.rules.tiers import Lsn
 from workbench.rules.verdicts import MISSING, NOT_COVERED, PENDING, PRESENT, UNKNOWN, Verdict
 
 SHOWS, PASSED, LACKS, NOT_THERE = "log_shows", "log_goes_past", "log_lacks", "no_record_there"
-PARTED = "log_parted"
+PARTED, LOST_SINCE = "log_parted", "log_went_back"
 SAYS = {
     SHOWS: "its log holds a record there",
     PASSED: "its log goes past that place, and a node's log is the beginning of its source's",
     LACKS: "its log goes past that place and holds no record there, although that of another node does",
     PARTED: "its log is not that of its source any more at that place: what stands there is another history",
+    LOST_SINCE: "its log goes past that place; that of its source went back behind it between two snapshots: what stands there "
+    "now may be another record",
     NOT_THERE: "its log goes past that place, and in no log that was collected does a record begin there",
 }
 
@@ -81,6 +83,10 @@ def _verdict(tiers: Tiers, name: str, place: Lsn, holding: set[str]) -> tuple[st
         if holding:
             return MISSING, LACKS, SAYS[LACKS]
         return UNKNOWN, NOT_THERE, SAYS[NOT_THERE]
+    if any(
+        fall.at_top and fall.behind < place <= fall.then for fall in tiers.falls if fall.source == tiers.source_of(name)
+    ):
+        return UNKNOWN, LOST_SINCE, SAYS[LOST_SINCE]
     return PRESENT, PASSED, SAYS[PASSED]
 
 

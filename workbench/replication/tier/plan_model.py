@@ -22,7 +22,10 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         waiting[one["server"]] += one["count"]
     # That such a node lacks anything is not known: its log goes that far at least.
     unsure = frozenset(
-        name for names in tiers.members.values() for name in names if name not in waiting and tiers.needs(name)
+        name
+        for names in tiers.members.values()
+        for name in names
+        if name not in waiting and tiers.needs(name) and name not in tiers.last_holders
     )
     for node in (node for row in rows for node in row["nodes"]):
         span = tiers.logs.span(node["node"])
@@ -32,7 +35,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
         if anew := tiers.logs.cut_back(node["node"]) or tiers.logs.unjoined(node["node"]):
             node["node_last"] = list(anew[0])
         # Where its log parts from that of the source, or which source that is, nobody knows.
-        if node["node"] in tiers.not_elected | tiers.guessed or node["node"] in tiers.doubts:
+        if node["node"] in tiers.not_elected | tiers.guessed | tiers.doubts.keys():
             node["cut_back_to"] = node["cut_back_to"] or node["node_last"]
     model = tier_model(
         rows,
@@ -62,7 +65,7 @@ def model_of_tiers(tiers: Tiers, pending: Iterable[Row]) -> Model:
     apart = {name for name in tiers.states if tiers.logs.cut_back(name) or tiers.logs.unjoined(name)}
     stuck = {name for name in apart if not senders(tiers, name) and name not in tiers.logs.parted}
     model.links = [replace(x, runs=x.runs and x.consumer not in stuck) for x in model.links]
-    model.doubted = tiers.logs.at_odds | tiers.earlier.servers
+    model.doubted = tiers.logs.at_odds | tiers.earlier.servers | tiers.last_holders.keys()
     if not tiers.source_is_known:
         model.links = []  # that nodes of one database are one cluster, which brings its own up to date, nothing tells either
     return model

@@ -14,7 +14,7 @@ from workbench.engine.logs import StoredLog
 from workbench.model import Finding, System
 from workbench.replication.tier.diagnosis.heads import proven_beyond
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
-from workbench.replication.tier.diagnosis.sources import on_furthest
+from workbench.replication.tier.diagnosis.sources import on_furthest, saving_first
 from workbench.replication.tier.diagnosis.tree_rows import judged_by_tier, trees
 from workbench.replication.tier.explanation import placed, verdicts_by_tier, would_give
 from workbench.replication.tier.plan_counts import TierCounts
@@ -48,7 +48,7 @@ class TierReplication:
         """What rests on the database that is taken for the source, and on a log that was not cut back between two reports."""
         tiers = judged.tiers
         below = _below_a_proven_head(tiers) if tiers is not None else frozenset[str]()
-        for finding in on_furthest(findings, tiers):
+        for finding in saving_first(on_furthest(findings, tiers), tiers):
             rests = finding.code == "PENDING_CHANGES" and finding.server in below
             yield replace(finding, assumes=(*finding.assumes, NOT_CUT_BACK)) if rests else finding
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from workbench.case.case import Case
@@ -14,7 +14,7 @@ from workbench.topology.tier_snapshot import TieredSnapshot, tiered_snapshot
 
 Span = tuple[Place, Place]
 
-_APART = timedelta(minutes=1)
+APART = timedelta(minutes=1)
 """Clocks of two snapshots that differ by less tell no order: one may be that of a registry, the other that of a node."""
 
 
@@ -145,70 +145,39 @@ def _holes(logs: NodeLogs, name: str, label: str) -> Iterator[Hole]:
         yield Hole(name, label, lacking[0], lacking[-1], lacking[0], lacking[-1], len(lacking))
 
 
-def snapshot_before(case: Case, seen: TieredSnapshot) -> TieredSnapshot | None:
-    """The snapshot before this one; None: this is the first."""
-    labels = list(case.snapshots)
-    at = labels.index(seen.label)
-    return tiered_snapshot(case, labels[at - 1]) if at else None
+def snapshots_up_to(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
+    """The snapshots before this one, as far as their clocks do not say that they were taken after it."""
+    return [then for then in _given_before(case, seen) if not _taken_after(then, seen)]
 
 
 def taken_later(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
     """The snapshots given before this one whose clock was further: they were taken after it."""
+    return [then for then in _given_before(case, seen) if _taken_after(then, seen)]
+
+
+def _given_before(case: Case, seen: TieredSnapshot) -> list[TieredSnapshot]:
     labels = list(case.snapshots)
-    before = [tiered_snapshot(case, label) for label in labels[: labels.index(seen.label)]]
-    return [then for then in before if then.now and seen.now and then.now - seen.now >= _APART]
+    return [tiered_snapshot(case, label) for label in labels[: labels.index(seen.label)]]
 
 
-@dataclass(frozen=True)
-class WentBack:
-    """A node of a source whose log is not what it was.
-
-    snapshot  in which it stood at `then`; `now`: where it stands
-    older     the generations of its newest commits then and now, if that fell; `newer`: if it rose
-    """
-
-    server: str
-    snapshot: str
-    then: Place
-    now: Place
-    older: tuple[int, int] | None = None
-    newer: tuple[int, int] | None = None
-
-
-def went_back(case: Case, seen: TieredSnapshot, roots: Sequence[str]) -> WentBack | None:
-    """Of the nodes of a source the first that tells anew where it stands, and stood further in an earlier snapshot than any of
-    them does now, or was of a newer generation than any of them is; None: there is none.
-    """
-    labels, later = list(case.snapshots), {then.label for then in taken_later(case, seen)}
-    places = [place for name in roots if (place := seen.last(name)) is not None]
-    newest = max((told for name in roots if (told := _generation(seen, name)) is not None), default=None)
-    found: list[WentBack] = []
-    for label in (one for one in labels[: labels.index(seen.label)] if one not in later):
-        then = tiered_snapshot(case, label)
-        for name in roots:
-            was, now = then.last(name), seen.last(name)
-            if was is None or now is None or name in seen.cut_since or not told_anew(seen, then, name):
-                continue
-            before, since = _generation(then, name), _generation(seen, name)
-            both = (before, since) if before is not None and since is not None else None
-            older = both if both and newest is not None and both[0] > newest else None
-            if older or was > max(places):
-                found.append(WentBack(name, label, was, now, older, both if both and both[0] < both[1] else None))
-    return max(found, key=lambda one: (one.older is not None, one.then), default=None)
-
-
-def _generation(seen: TieredSnapshot, name: str) -> int | None:
-    told: int | None = (seen.probes.get(name) or {}).get("commit_generation")
-    return told
+def _taken_after(then: TieredSnapshot, seen: TieredSnapshot) -> bool:
+    return then.now is not None and seen.now is not None and then.now - seen.now >= APART
 
 
 def told_anew(seen: TieredSnapshot, before: TieredSnapshot, name: str) -> bool:
-    """Whether a node told its place anew since an earlier snapshot: it was asked both times, or reported itself since."""
-    if seen.probed(name) and before.probed(name):
+    """Whether a node told its place anew since an earlier snapshot: it was asked both times, or what it tells is younger."""
+    if seen.answered_at(name) and before.answered_at(name):
         return True
-    row, old = seen.nodes.get(name), before.nodes.get(name)
-    last, first = (row["reported_at"], old["reported_at"]) if row and old else (None, None)
-    return last is not None and first is not None and bool(last > first)
+    then, now = _told_at(before, name), _told_at(seen, name)
+    return then is not None and now is not None and now > then
+
+
+def _told_at(seen: TieredSnapshot, name: str) -> datetime | None:
+    """When a node told last where it stands: it answered, or reported itself."""
+    asked = seen.probes[name]["at"] if seen.probed(name) else None
+    row = seen.nodes.get(name)
+    times: list[datetime | None] = [asked, row["reported_at"] if row else None]
+    return max((at for at in times if at is not None), default=None)
 
 
 def deletion_speeds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from workbench.topology.tier_snapshot import TieredSnapshot
@@ -48,20 +49,23 @@ def _generation(seen: TieredSnapshot, name: str) -> int | None:
 
 
 def cut_without_it(tiers: Tiers, name: str) -> bool:
-    """Whether a source cut its log off, or writes a newer generation, and the node did not follow it there: whether the source
-    still has where the node ends, nothing tells but their logs.
+    """Whether a source cut its log off, or writes a newer generation, or a copy of it went back, and the node did not follow
+    there: whether the source still has where the node ends, nothing tells but their logs.
     """
-    before, own = tiers.before, tiers.seen.probes.get(name)
+    own = tiers.seen.probes.get(name)
     if own is None or name in tiers.logs.parts or name in (roots := tiers.roots(tiers.source_of(name) or "")):
         return False
 
     def cuts(one: str) -> bool:
-        then, now = (before.probes.get(one) if before else None), tiers.seen.probes.get(one)
-        counts = [(row or {}).get("cuts") for row in (then, now)]
-        return counts[0] is not None and counts[1] is not None and bool(counts[1] > counts[0])
+        known = (shot.probes[one]["cuts"] for shot in tiers.history if one in shot.probes)
+        counts = [count for count in known if count is not None]
+        return any(later > before for before, later in pairwise(counts))
 
     mine = own["commit_generation"]
     newer = ((tiers.seen.probes.get(one) or {}).get("commit_generation") for one in roots)
-    return (any(map(cuts, roots)) and not cuts(name)) or any(
-        mine is not None and one is not None and one > mine for one in newer
+    fell = any(fall.kept and name == holder.name for fall in tiers.falls for holder in fall.holders)
+    return (
+        fell
+        or (any(map(cuts, roots)) and not cuts(name))
+        or any(mine is not None and one is not None and one > mine for one in newer)
     )

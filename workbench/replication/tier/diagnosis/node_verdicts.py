@@ -6,7 +6,7 @@ whether somebody still has the file that it needs next, and whether the ends of 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -16,31 +16,26 @@ from workbench.replication.tier.diagnosis.earlier_snapshots import (
     Earlier,
     deletion_speeds,
     shown_before,
-    snapshot_before,
 )
 from workbench.replication.tier.diagnosis.generations import not_elected
 from workbench.replication.tier.diagnosis.heads import behind_beyond
+from workbench.replication.tier.diagnosis.log_falls import Fall, Kept, last_holders, log_falls
 from workbench.replication.tier.diagnosis.node_logs import NodeLogs
 from workbench.replication.tier.diagnosis.node_states import state_of
 from workbench.replication.tier.diagnosis.old_rows import OldRow, outrun_rows
 from workbench.replication.tier.diagnosis.registering import Registering, registering
+from workbench.replication.tier.diagnosis.rewritten import Rewritten, rewritten_sources
+from workbench.replication.tier.diagnosis.snapshot_history import SnapshotHistory
 from workbench.replication.tier.diagnosis.standstill import Standstill, said_stops, standstills
 from workbench.replication.tier.diagnosis.two_sources import Doubt, doubted_sources
 from workbench.replication.tier.rules.candidates import Call, hosts_asked_for
 from workbench.replication.tier.rules.log_distance import exact, file_size_of, nominal, sizes_of
 from workbench.replication.tier.rules.log_retention import LogHold, log_holder
 from workbench.replication.tier.rules.registration import Offer, register
-from workbench.replication.tier.rules.settings import Settings, Tiering
+from workbench.replication.tier.rules.settings import Settings
 from workbench.replication.tier.rules.tiers import Lsn, Place, Registry, Tree, tree
-from workbench.topology.tier_snapshot import (
-    TieredSnapshot,
-    followed_source,
-    furthest_node,
-    known_sources,
-    last_messages,
-    source_databases,
-    tiered_snapshot,
-)
+from workbench.topology.tier_snapshot import last_messages
+from workbench.topology.tier_sources import followed_source, furthest_node, known_sources, source_databases
 from workbench.topology.topology import Topology
 
 Row = dict[str, Any]
@@ -49,12 +44,12 @@ HELPERS = 10
 """So many nodes that could help another one are named."""
 
 
-class Tiers:
+class Tiers(SnapshotHistory):
     """The trees of one snapshot, what each node of them is doing, and what the logs of nodes show."""
 
     def __init__(self, case: Case, shown: Topology, limit: int = 10_000) -> None:
-        self.case, self.shown, self.limit = case, shown, limit
-        self.seen: TieredSnapshot = tiered_snapshot(case, shown.snapshot)
+        super().__init__(case, shown)
+        self.limit = limit
         self._holds: dict[str, LogHold] = {}
 
     @cached_property
@@ -77,13 +72,6 @@ class Tiers:
         return standstills(self)
 
     @cached_property
-    def tiering(self) -> Tiering:
-        """What holds for this system."""
-        assert self.shown.system.tiering is not None
-        found: Tiering = self.shown.system.tiering()
-        return found
-
-    @cached_property
     def told(self) -> Settings:
         """What the settings of the nodes mean."""
         return self.tiering.told(self.seen.settings)
@@ -91,7 +79,7 @@ class Tiers:
     @cached_property
     def sources(self) -> list[str]:
         """The databases at the top of the trees."""
-        return source_databases(self.seen, self._told_sources)
+        return source_databases(self.seen, self._told_sources, self.sources_before)
 
     @cached_property
     def source_is_known(self) -> bool:
@@ -99,6 +87,11 @@ class Tiers:
         is taken for the source.
         """
         return bool(known_sources(self.seen, self._told_sources))
+
+    @property
+    def sources_so_far(self) -> list[str]:
+        """The same; where nothing tells who follows whom, those of which an earlier snapshot told it."""
+        return self.sources if self.source_is_known else sorted(self.sources_before)
 
     @cached_property
     def trees(self) -> dict[str, Tree]:
@@ -120,7 +113,7 @@ class Tiers:
 
     @cached_property
     def _following(self) -> tuple[dict[str, str], frozenset[str]]:
-        return followed_source(self.seen, self.sources, self._told_sources, self.told.outside)
+        return followed_source(self.seen, self.sources, self._told_sources, self.told.outside, self.sources_before)
 
     @cached_property
     def of_no_source(self) -> list[str]:
@@ -136,9 +129,11 @@ class Tiers:
 
     @cached_property
     def _told_sources(self) -> dict[str, str]:
-        """Node -> the database that it follows: as it is set, else where the registry says nothing as its log says."""
+        """Node -> the database that it follows: as it is set, else where the registry says nothing as its log says, or as an
+        earlier snapshot does of a source of which this one tells nothing.
+        """
         said = {} if self.seen.pulls else self.seen.said_sources
-        return {**said} | {name: database for name, (database, _) in self.told.sources.items()}
+        return {**self.followed_unseen, **said} | {name: database for name, (database, _) in self.told.sources.items()}
 
     @property
     def followed_as_told(self) -> set[str]:
@@ -190,7 +185,7 @@ class Tiers:
             told = (
                 place
                 for name in (names if self.source_is_known else self.roots(source))
-                if name not in self.logs.spoilt | self.not_elected | self.guessed
+                if name not in self.logs.spoilt | self.not_elected | self.guessed | self.last_holders.keys()
                 for place in (
                     None if name in self.seen.cut_since or self.seen.outdated(name) else self.seen.reported(name),
                     *(() if self.seen.fell_back(name) else (self.seen.probed(name, at) for at in ("last", "commit"))),
@@ -245,7 +240,8 @@ class Tiers:
     def has(self, name: str, needed: Lsn) -> bool:
         """Whether a node has the file of that place, and goes further."""
         last = self.seen.last(name)
-        further = last is not None and last > needed and name not in self.not_elected | self.guessed
+        apart = self.not_elected | self.guessed | self.last_holders.keys()
+        further = last is not None and last > needed and name not in apart
         return further and self.seen.has_file(name, needed[0])
 
     def there(self, name: str) -> bool:
@@ -294,6 +290,7 @@ class Tiers:
         head, own = self.known_head(source), set(self.roots(source))
         whole = [node for node in self.members[source] if node not in own and node != name and self.last(node) == head]
         doubted = self.logs.spoilt | self.logs.at_odds | self.earlier.servers | self.not_elected | self.guessed
+        doubted |= self.last_holders.keys()
         whole = [node for node in whole if self.there(node) and node not in doubted]
         return sorted(whole, key=lambda node: (node.partition("@")[0] != database, node))
 
@@ -417,9 +414,19 @@ class Tiers:
         return deletion_speeds(self.before, self.seen, self._roots)
 
     @cached_property
-    def before(self) -> TieredSnapshot | None:
-        """The snapshot before this one."""
-        return snapshot_before(self.case, self.seen)
+    def falls(self) -> tuple[Fall, ...]:
+        """Logs that went back between two of them."""
+        return log_falls(self)
+
+    @cached_property
+    def rewritten(self) -> tuple[Rewritten, ...]:
+        """What sources lost between two of them, by their own dumps."""
+        return rewritten_sources(self)
+
+    @cached_property
+    def last_holders(self) -> Mapping[str, Kept]:
+        """Node -> what was lost elsewhere, and what it may be the last to have."""
+        return last_holders(self)
 
     def lost_in(self, name: str) -> float | None:
         """Seconds until the source has deleted the file that a node needs next, if it goes on as between the last two

@@ -18,6 +18,11 @@ def of_another_history(tiers: Tiers, source: str) -> set[str]:
     return found
 
 
+def above_of(tiers: Tiers, name: str) -> Iterable[str]:
+    """The nodes that one pulls from, as the registry says."""
+    return place.parents if (place := tiers.place(name)) else ()
+
+
 def all_above(name: str, parents: Callable[[str], Iterable[str]]) -> set[str]:
     """The nodes that one pulls from, over others or not."""
     found: set[str] = set()
@@ -32,7 +37,7 @@ def all_above(name: str, parents: Callable[[str], Iterable[str]]) -> set[str]:
 def fed_with_another(tiers: Tiers, name: str) -> list[str]:
     """The nodes of another history from which a node gets its log, itself among them."""
     source = tiers.source_of(name)
-    above = all_above(name, lambda one: place.parents if (place := tiers.place(one)) else ())
+    above = all_above(name, lambda one: above_of(tiers, one))
     return sorted(of_another_history(tiers, source) & {name, *above}) if source else []
 
 

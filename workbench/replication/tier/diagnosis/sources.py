@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from workbench.model import Finding, step
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.diagnosis.other_histories import above_of, all_above
 from workbench.replication.tier.diagnosis.two_sources import placed_by_kin
+from workbench.replication.tier.diagnosis.waiting import saved_first
 from workbench.rules.assumptions import FURTHEST_IS_SOURCE, SOURCE_OF_KIN
 
 PARTED = "LOG_DIVERGED"
@@ -53,3 +55,20 @@ def on_furthest(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Fi
         waits = finding.code in (PARTED, _ORPHAN)
         steps = [one for one in finding.fix if not waits or (one["repair"] or "").startswith("read ")]
         yield replace(finding, assumes=(*finding.assumes, FURTHEST_IS_SOURCE), fix=(first, *steps))
+
+
+def saving_first(findings: Iterable[Finding], tiers: Tiers | None) -> Iterator[Finding]:
+    """The same findings; what is done to a node that may be the last to have something, or above such a node, begins with saving
+    that.
+    """
+    for finding in findings:
+        yield finding if tiers is None or not finding.fix else _saving_first(finding, tiers)
+
+
+def _saving_first(finding: Finding, tiers: Tiers) -> Finding:
+    for name, kept in tiers.last_holders.items():
+        above = {name, *all_above(name, lambda node: above_of(tiers, node))}
+        if finding.server in above and finding.server != kept.lost_by:
+            caution = {"caution": f"{kept.says}: {name} may be the last to have that"}
+            return replace(finding, fix=({**saved_first(tiers, kept), **caution}, *finding.fix))
+    return finding

@@ -99,7 +99,9 @@ def _unmoved(tiers: Tiers, name: str, before: TieredSnapshot) -> Standstill | No
         return None
     if not told_anew(tiers.seen, before, name) or name in tiers.seen.cut_since:
         return None
-    ahead = [one for one in place.parents if (before.last(one) or last) > last and (tiers.last(one) or last) > last]
+    # Of a parent that is silent nothing shows that it had any more to send.
+    above = [one for one in place.parents if told_anew(tiers.seen, before, one)]
+    ahead = [one for one in above if (before.last(one) or last) > last and (tiers.last(one) or last) > last]
     if not ahead:
         return None
     minutes = between.total_seconds() / 60

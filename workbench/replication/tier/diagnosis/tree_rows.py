@@ -23,6 +23,7 @@ from workbench.replication.tier.diagnosis.unjudged import (
     SOURCE_UNSEEN,
     UNKNOWN_SAYS,
     UNREAD,
+    WENT_BACK,
     why_unjudged,
     why_unknown_behind,
 )
@@ -104,7 +105,8 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts, beyond: Lsn | 
         found.pending.append(about | row | {"bytes": tiers.lag(alone[0], head)[0], "suppliers": []})
         return
     if (why := why_unjudged(tiers, name)) and head is not None and not tiers.retired(name):
-        from_, upto = (head, head) if why == NOT_ELECTED else (last or head, max(last or head, head))
+        begin = tiers.last_holders[name].behind if why == WENT_BACK else last or head
+        from_, upto = (head, head) if why == NOT_ELECTED else (begin, max(last or head, head))
         row = {"from": show(from_), "to": show(upto), "count": None}
         found.unknown.append(about | row | {"why": why, "says": UNKNOWN_SAYS[why]})
         return
@@ -221,7 +223,8 @@ def _goes_beyond(tiers: Tiers, supplier: str, place: Lsn, below: str) -> bool:
     seen, level = {below}, [supplier]
     own = set(tiers.roots(tiers.source_of(below) or ""))
     while level:
-        if any((here := tiers.last(one)) is None or here > place for one in level):
+        # Of one that is silent nothing shows that it sends what it had.
+        if any((here := tiers.last(one)) is None or (here > place and one not in tiers.seen.stood) for one in level):
             return True
         if any(one in own and senders(tiers, one) for one in level):
             return True  # its cluster brings it further
@@ -313,6 +316,8 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                 serves = first is None or overlaps((first, 0), theirs, (own_first or 0, 0), mine)
                 if not tiers.guessed.isdisjoint((supplier, consumer)):
                     row |= {"decision": UNKNOWN, "reasons": [_reason(GUESSED, SOURCE_UNTOLD)]}
+                elif not tiers.last_holders.keys().isdisjoint((supplier, consumer)):
+                    row |= {"decision": UNKNOWN, "reasons": [_reason(WENT_BACK, UNKNOWN_SAYS[WENT_BACK])]}
                 elif not serves:
                     says = f"{_oldest(tiers, supplier)}, and the node needs file {mine[0]}"
                     row |= {"decision": REFUSED, "reasons": [_reason("no_overlap", says)]}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NO_ANSWER, OTHER_HISTORY, HOLE_BEFORE, UNREAD = "no_answer", "other_history", "hole_before", "unread"
 SOURCE_UNSEEN = "source_not_collected"
 PARTED_BEFORE, NOT_ELECTED, TWO_SOURCES, GUESSED = "parted_before", "not_elected", "two_sources", "source_untold"
+WENT_BACK = "source_went_back"
 UNKNOWN_SAYS = {
     UNREAD: "lines of the dump of its log could not be read, and nothing else tells how far it is: it may have this",
     HOLE_BEFORE: "its log lacked this in an earlier snapshot, and what was collected of it since begins behind the place",
@@ -22,6 +23,8 @@ UNKNOWN_SAYS = {
     NOT_ELECTED: "its newest commit is of an older generation than that of a node of its source which is no further: two "
     "histories, and nothing tells where they part",
     TWO_SOURCES: "it is in doubt which of two sources the node follows, and so what it lacks",
+    WENT_BACK: "the log above it went back in an earlier snapshot, and nothing shows that the node cut off what was lost there: "
+    "from where on the two logs part nothing tells",
     GUESSED: "it answers, and no table and no setting that was collected says which source it follows, if any",
     SOURCE_UNSEEN: "nothing of its source was collected: what that has nothing tells",
     NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last",
@@ -35,7 +38,9 @@ def why_unjudged(tiers: Tiers, name: str) -> str | None:
         return NOT_ELECTED
     if name in tiers.guessed:
         return GUESSED
-    return TWO_SOURCES if name in tiers.doubts else None
+    if name in tiers.doubts:
+        return TWO_SOURCES
+    return WENT_BACK if name in tiers.last_holders and not tiers.logs.beside_source(name) else None
 
 
 def why_unknown_behind(tiers: Tiers, name: str, last: Lsn) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workbench.model import listed, step
+from workbench.replication.tier.diagnosis.log_falls import Kept
 from workbench.replication.tier.diagnosis.log_files import needed_file
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
-from workbench.replication.tier.diagnosis.tree_rows import SILENT, gone_says, lacking_its_file, unlisted
+from workbench.replication.tier.diagnosis.tree_rows import SILENT, gone_says, lacking_its_file, place_text, unlisted
 from workbench.replication.tier.rules.conditions import (
     CYCLE,
     FED,
@@ -122,4 +123,17 @@ def _collect(name: str) -> Step:
     return step(
         "collect the tables of the registry and the answers of the nodes once more",
         f"nothing tells from whom {name} pulls, or what keeps it from going on",
+    )
+
+
+def saved_first(tiers: Tiers, kept: Kept) -> Step:
+    """What comes before a node that may be the last to have something connects anew."""
+    name = kept.holder.name
+    begin = place_text(tiers, kept.behind) if kept.behind > (0, 0) else "its oldest file"
+    why = "on connecting it cuts off what stands behind the newest commit that both have"
+    if not tiers.there(name):
+        return step(f"first copy the log files of {name} from {begin} on before it is started again", why)
+    return step(
+        f"first dump the log of {name} from {begin} on before it connects anew, and restart nothing there until then",
+        why,
     )

@@ -13,10 +13,10 @@ settings  what makes loss, or a false tree, likely
 
 from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
 from workbench.systems.comdb2.detectors.earlier import (
+    gone_back_before,
     gone_back_since_told,
     parted_before,
     rewritten_logs,
-    sources_gone_back,
 )
 from workbench.systems.comdb2.detectors.file_gaps import cannot_go_on
 from workbench.systems.comdb2.detectors.histories import apart_at_the_source, parted_siblings
@@ -56,7 +56,7 @@ DETECTORS: Detectors = {
         damaged_logs,
         damaged_before,
         parted_before,
-        sources_gone_back,
+        gone_back_before,
         rewritten_logs,
         gone_back_since_told,
         apart_at_the_source,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
-from workbench.replication.tier.diagnosis.earlier_snapshots import WentBack, went_back
-from workbench.replication.tier.diagnosis.rewritten import rewritten_sources
+from workbench.replication.tier.diagnosis.log_falls import Fall
+from workbench.replication.tier.diagnosis.sources import OfItsOwn
+from workbench.replication.tier.diagnosis.waiting import saved_first
 from workbench.rules.assumptions import ASKED_IN_ORDER
 from workbench.systems.comdb2.detectors.shown import evidence_of, place_text, some, span_text, tiers_of
 
@@ -42,53 +43,52 @@ def parted_before(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
-def sources_gone_back(context: DetectorContext) -> Iterator[Finding]:
-    """Sources whose log ends before the place where it stood in an earlier snapshot, or is of an older generation than then."""
+def gone_back_before(context: DetectorContext) -> Iterator[Finding]:
+    """Logs that went back between two snapshots, whatever they have written since: no later place shows that it came back."""
     tiers = tiers_of(context)
-    if not tiers.source_is_known:
-        return
-    for source in tiers.sources:
-        if back := went_back(tiers.case, tiers.seen, tiers.roots(source)):
-            yield _gone_back(tiers, source, back)
+    for fall in tiers.falls:
+        yield _of_source(tiers, fall) if fall.at_top else _of_copy(tiers, fall)
 
 
 def rewritten_logs(context: DetectorContext) -> Iterator[Finding]:
-    """Sources whose own dump holds other records now than in an earlier snapshot, or ends before those."""
+    """Sources whose newest dump holds other records than an earlier one, or ends before those."""
     tiers = tiers_of(context)
-    for lost in context.once(rewritten_sources).values():
+    for lost in tiers.rewritten:
         at = place_text(lost.places[0]) or ""
         records = f"{counted(lost.count, 'record')}, from {at} on"
         rose = lost.generations is not None and lost.generations[1] > lost.generations[0]
+        at_last = lost.since == tiers.seen.label
+        has, ends = ("has", "ends") if at_last else ("had", "ended")
+        since = "now" if at_last else f"in snapshot {lost.since}"
         says = (
-            f"{lost.server} has other records now than it had in snapshot {lost.snapshot}: {records}, that stood there are "
-            "gone from it; the end of its log was cut off and written anew, or an older state was put back"
+            f"{lost.server} {has} other records {since} than it had in snapshot {lost.snapshot}: {records}, that stood there "
+            "are gone from it; the end of its log was cut off and written anew, or an older state was put back"
             if lost.ends is None
-            else f"the dump of {lost.server} ends at {place_text(lost.ends)}, and in snapshot {lost.snapshot} it had {records}: "
+            else f"the dump of {lost.server} {ends} at {place_text(lost.ends)}"
+            f"{'' if at_last else ' ' + since}, and in snapshot {lost.snapshot} it had {records}: "
             "it ended early, or the end of the log was cut off"
         )
         if lost.generations is not None and rose:
             says += f"; its generation rose from {lost.generations[0]} to {lost.generations[1]} meanwhile, as with a new master"
-        if lost.keepers:
-            says += f"; {some(lost.keepers)} still ha{'s' if len(lost.keepers) == 1 else 've'} them"
+        if now := [name for name, label in lost.keepers.items() if label == tiers.seen.label]:
+            says += f"; {some(now)} still ha{'s' if len(now) == 1 else 've'} them"
+        if then := [name for name in lost.keepers if name not in now]:
+            says += (
+                f"; {some(then)} had them in snapshot {lost.keepers[then[0]]}, which shows the newest dump of {then[0]}"
+            )
         keep = f"keep the dump of snapshot {lost.snapshot}, and see whether what it shows from {at} on has to be made again"
-        yield Finding(
+        yield OfItsOwn(
             "LOG_DIVERGED",
             "warning" if rose or lost.ends is not None else "error",
             says,
             server=lost.server,
-            origin=tiers.source_of(lost.server),
+            origin=lost.server.partition("@")[0],
             items=tuple(place_text(place) or "" for place in lost.places[:ITEMS_SHOWN]),
             evidence=first_few(
                 ({"snapshot": lost.snapshot, "at": place_text(place)} for place in lost.places), lost.count
             ),
             fix=(
-                *(
-                    step(
-                        f"dump the log of {name} from {at} on before it connects anew, and restart nothing there until then",
-                        "on connecting it cuts off what its source does not have: it may be the last that has it",
-                    )
-                    for name in lost.keepers[:1]
-                ),
+                *({**saved_first(tiers, tiers.last_holders[name])} for name in [*now, *then][:1]),
                 step(keep, "no session brings a source what its own log has lost")
                 if lost.ends is None
                 else step(
@@ -140,57 +140,129 @@ def _gone_back_since(tiers: Tiers, source: str, name: str) -> Finding:
     )
 
 
-def _gone_back(tiers: Tiers, source: str, back: WentBack) -> Finding:
-    then, now = place_text(back.then), place_text(back.now)
-    further = [
-        name for name in tiers.members[source] if (tiers.last(name) or back.now) > back.now and back.then > back.now
-    ]
-    told = [f"{back.server} stood at {then} in snapshot {back.snapshot}"]
-    if back.then > back.now:
-        files = back.then[0] - back.now[0] - 1
-        far = f", more than {counted(files, 'whole log file')} before that" if files > 0 else ""
-        told.append(
-            f", and stands at {now} now{far}: "
-            f"the end of its log was cut off, or an older state was put back, and what stood there behind {now} is gone from it"
-        )
-    else:
-        told.append(f", and stands at {now} now")
-    if back.older:
-        told.append(
-            f"; its newest commit was of generation {back.older[0]} then, and is of generation {back.older[1]} now: along "
-            "one log generations never fall, so that this is another history"
-        )
-    elif back.newer:
-        told.append(f"; its generation rose from {back.newer[0]} to {back.newer[1]} meanwhile, as with a new master")
-    if further:
-        told.append(f"; {some(further)} still go{'es' if len(further) == 1 else ''} further")
-    return Finding(
+def _of_source(tiers: Tiers, fall: Fall) -> Finding:
+    lost = f"what was committed behind {place_text(fall.low) if fall.low < fall.then else 'the place where they part'}"
+    unseen = (
+        f"; unless {some(fall.unseen)} still ha{'s' if len(fall.unseen) == 1 else 've'} it, of which that snapshot tells nothing"
+        if fall.unseen
+        else ""
+    )
+    return OfItsOwn(
         "LOG_DIVERGED",
-        "warning" if back.newer else "error",
-        "".join(told),
-        server=back.server,
-        origin=source,
-        items=(then or "",),
-        evidence=(
-            {"snapshot": back.snapshot, "node": back.server, "last": then},
-            evidence_of(tiers, back.server),
-            *(evidence_of(tiers, name) for name in further[:1]),
-        ),
+        "warning" if fall.newer or fall.unseen else "error",
+        f"{_fell(tiers, fall)}{unseen}{_held_by(tiers, fall)}",
+        server=fall.server,
+        origin=fall.source,
+        items=(place_text(fall.then) or "",),
+        evidence=_fall_evidence(tiers, fall),
         fix=(
-            *(
-                step(
-                    f"dump the log of {name} from {now} on before it connects anew, and restart nothing there until then",
-                    "on connecting it cuts off what stands behind the newest commit that both have",
-                )
-                for name in further[:1]
-            ),
+            *_saved_first(tiers, fall),
             step(
-                f"find out whether {back.server} was put back to an older state, or cut its log off for a new master, and have "
-                f"what was committed behind {now if back.then > back.now else 'the place where they part'} written again",
+                f"find out whether {fall.server} was put back to an older state, or cut its log off for a new master, and have "
+                f"{lost} written again",
                 "no session brings a source what its own log has lost",
                 None
-                if further
+                if fall.holders
                 else "no node that was collected goes further: only a backup, or who wrote it, still has it",
             ),
         ),
     )
+
+
+def _of_copy(tiers: Tiers, fall: Fall) -> Finding:
+    gone = f"what stood there behind {place_text(fall.low)}{_held_by(tiers, fall)}"
+    has = (
+        f"; {fall.source} is further, and was not seen to go back: {fall.server} gets from there what it lost"
+        if fall.kept
+        else f"; nothing shows that {fall.source} still has {gone}"
+    )
+    return Finding(
+        "LOG_DIVERGED",
+        "info" if fall.kept else "warning",
+        f"{_fell(tiers, fall)}{has}",
+        server=fall.server,
+        origin=fall.source,
+        items=(place_text(fall.then) or "",),
+        evidence=_fall_evidence(tiers, fall),
+        fix=(
+            *_saved_first(tiers, fall),
+            step(
+                f"look at what the log of {fall.server} says of that time, and whether it was put back to an older state",
+                "a copy cuts off what the node to which it connects does not have: if nobody put it back, that one had lost it",
+            ),
+        ),
+    )
+
+
+def _fell(tiers: Tiers, fall: Fall) -> str:
+    """Where a log stood and stands, in words."""
+    then, low, at_last = place_text(fall.then), place_text(fall.low), fall.fallen == tiers.seen.label
+    who = "" if fall.lower == fall.server else f"{fall.lower} of the same source "
+    said = f"{fall.server} stood at {then} in snapshot {fall.snapshot}, and {who}"
+    said += f"stands at {low} now" if at_last else f"at {low} in snapshot {fall.fallen}"
+    if fall.low < fall.then:
+        files = fall.then[0] - fall.low[0] - 1
+        said += f", more than {counted(files, 'whole log file')} before that" if files > 0 else ""
+        said += ": the end of its log was cut off, or an older state was put back, and what stood there behind "
+        said += f"{low} is gone from it"
+    if fall.older:
+        since = f"is of generation {fall.older[1]} now" if at_last else f"was of generation {fall.older[1]} later"
+        said += (
+            f"; its newest commit was of generation {fall.older[0]} then, and {since}: along one log generations never fall, "
+            "so that this is another history"
+        )
+    elif fall.newer:
+        said += f"; its generation rose from {fall.newer[0]} to {fall.newer[1]} meanwhile, as with a new master"
+    now = tiers.last(fall.server)
+    if not at_last and fall.at_top:
+        said += (
+            "; nothing tells where it stands now"
+            if now is None
+            else f"; that it stands at {place_text(now)} now does not show that it has it again"
+            if now > fall.low
+            else ""
+        )
+    return said
+
+
+def _held_by(tiers: Tiers, fall: Fall) -> str:
+    """Which nodes may still have what was lost, as a clause; empty: none is known."""
+    if not fall.holders:
+        return ""
+    names, now = [holder.name for holder in fall.holders], tiers.last(fall.server)
+    label, many = tiers.seen.label, len(names) > 1
+    if now is not None and all(holder.place > now and holder.snapshot == label for holder in fall.holders):
+        return f"; {some(names)} still go{'' if many else 'es'} further"
+    first = fall.holders[0]
+    stands = (
+        f"stands at {place_text(first.place)}" if first.snapshot == label else f"stood at {place_text(first.place)}"
+    )
+    stands += "" if first.snapshot == label else f" in snapshot {first.snapshot}"
+    return (
+        f"; {some(names)} may still have it: {first.name} {stands}, and nothing shows that it cut that off"
+        if fall.low < fall.then
+        else f"; {some(names)} may be of the history before: nothing shows that {first.name}, which {stands}, cut its end off"
+    )
+
+
+def _fall_evidence(tiers: Tiers, fall: Fall) -> tuple[dict[str, Any], ...]:
+    return (
+        {"snapshot": fall.snapshot, "node": fall.server, "last": place_text(fall.then)},
+        *(
+            ()
+            if fall.fallen == tiers.seen.label
+            else ({"snapshot": fall.fallen, "node": fall.lower, "last": place_text(fall.low)},)
+        ),
+        evidence_of(tiers, fall.server),
+        *(
+            {"snapshot": holder.snapshot, "node": holder.name, "last": place_text(holder.place)}
+            for holder in fall.holders[:ITEMS_SHOWN]
+        ),
+    )
+
+
+def _saved_first(tiers: Tiers, fall: Fall) -> Iterator[dict[str, str | None]]:
+    """What to do first with the nodes that may be the last to have something."""
+    for holder in fall.holders[:1]:
+        if kept := tiers.last_holders.get(holder.name):
+            yield {**saved_first(tiers, kept)}

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from workbench.model import CUT_LINE, ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.replication.tier.diagnosis.beyond_source import IN_ONE_GO, gets_nothing, stands_beyond
 from workbench.replication.tier.diagnosis.generations import newer_root, older_source
-from workbench.replication.tier.diagnosis.rewritten import kept_by, rewritten_sources
 from workbench.replication.tier.diagnosis.sources import OfItsOwn
 from workbench.replication.tier.rules.conditions import STOPPED
 from workbench.replication.tier.rules.physical_log import Compared, Gap
@@ -196,16 +195,7 @@ def parted_logs(context: DetectorContext) -> Iterator[Finding]:
             origin=source,
             items=tuple(map(lsn_text, places[:ITEMS_SHOWN])),
             evidence=first_few(({"at": lsn_text(place)} for place in places), other if again else other + beyond),
-            fix=(*_dumped_first(context, name), *_joined_again(tiers, name, reference, places, inside, bool(other))),
-        )
-
-
-def _dumped_first(context: DetectorContext, name: str) -> Iterator[dict[str, str | None]]:
-    if lost := kept_by(context.once(rewritten_sources), name):
-        at = place_text(lost.places[0])
-        yield step(
-            f"first dump the log of {name} from {at} on, and let it connect nowhere before",
-            f"{lost.server} had these in snapshot {lost.snapshot} and lost them: {name} may be the last to have them",
+            fix=(*_joined_again(tiers, name, reference, places, inside, bool(other)),),
         )
 
 

@@ -30,6 +30,7 @@ from workbench.systems.comdb2.detectors.shown import (
     place_text,
     some,
     span_text,
+    stood_before,
     tiers_of,
 )
 
@@ -81,7 +82,7 @@ def gone(context: DetectorContext) -> Iterator[Finding]:
             yield Finding(
                 "REPLICANT_HUNG",
                 "warning" if state == UNREACHABLE else "error",
-                f"{name}: {says}; {_silent(tiers, name)}{_counts_as_child(tiers, name)}{spelling}",
+                f"{name}: {says}; {_silent(tiers, name)}{_counts_as_child(tiers, name)}{spelling}{stood_before(tiers, name)}",
                 server=name,
                 origin=source,
                 items=(place_text(last) or "",) if last else (),

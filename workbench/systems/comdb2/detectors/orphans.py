@@ -11,7 +11,15 @@ from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_
 from workbench.replication.tier.rules.conditions import GONE, HUNG, ORPHAN, SAYS
 from workbench.replication.tier.rules.tiers import CIRCLE
 from workbench.systems.comdb2.detectors.nodes import FORCE
-from workbench.systems.comdb2.detectors.shown import each, evidence_of, not_before, place_text, some, tiers_of
+from workbench.systems.comdb2.detectors.shown import (
+    each,
+    evidence_of,
+    not_before,
+    place_text,
+    some,
+    stood_before,
+    tiers_of,
+)
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -36,6 +44,11 @@ def orphans(context: DetectorContext) -> Iterator[Finding]:
         if place and place.parents and tiers.states[name] != ORPHAN and registering_above(tiers, name):
             continue  # it goes on pulling, and its supplier has a source again in a moment
         why = place.problem if place and place.problem else "no row says from whom it pulls"
+        unseen = "" if tiers.roots(source) else _collect_source(source)
+        if above := sorted(pull.source for pull in tiers.seen.pulls if pull.name == name) if unseen else []:
+            why = f"it pulls from {some(above)}, which hang{_s(above)} on no source"
+        if name in tiers.followed_unseen:
+            why += f"; in an earlier snapshot it followed {source}, of which this one tells nothing"
         yield Finding(
             "TOPOLOGY_ORPHAN",
             "error" if place and place.parents else "warning",
@@ -45,7 +58,7 @@ def orphans(context: DetectorContext) -> Iterator[Finding]:
             evidence=(evidence_of(tiers, name),),
             fix=(
                 step(
-                    f"let it register anew ({FORCE})",
+                    f"{unseen}let it register anew ({FORCE})",
                     SAYS[ORPHAN],
                     "; ".join(filter(None, (not_before(tiers, name), _ASK_IT))),
                 ),
@@ -89,15 +102,18 @@ _FROM_ROW_TO_ROW = (
 
 def _source_unlisted(tiers: Tiers, source: str, names: list[str]) -> Finding:
     nobody = tiers.seen.nodes.keys().isdisjoint(tiers.roots(source))
+    stood = next((said for name in names if (said := stood_before(tiers, name))), "")
+    first = f"ask {names[0]} where it stands, and if it is there, " if stood else ""
     return Finding(
         "TOPOLOGY_ORPHAN",
         "error" if nobody else "warning",
         f"{some(names)} {_has(names)} no row in the registry: "
-        + ("no other node of the source has one, and whoever registers is offered nothing" if nobody else _NOT_OFFERED),
+        + ("no other node of the source has one, and whoever registers is offered nothing" if nobody else _NOT_OFFERED)
+        + stood,
         server=names[0],
         origin=source,
         evidence=first_few(evidence_of(tiers, name) for name in names),
-        fix=(step(f"restart {names[0]}: a node of the source writes its row when it starts", _FROM_ROW_TO_ROW),),
+        fix=(step(f"{first}restart {names[0]}: a node of the source writes its row when it starts", _FROM_ROW_TO_ROW),),
     )
 
 
@@ -113,7 +129,7 @@ def _unlisted(tiers: Tiers, source: str, names: list[str], rowless: str, hangs: 
     if not first and not tiers.seen.answered(names[0]):
         first = f"ask {names[0]} where it stands, and if it is there "
     if not tiers.roots(source):
-        first = f"collect what the nodes of {source} answer and their rows of the registry, and diagnose anew; then "
+        first = _collect_source(source)
     cautions = [
         "until a node of the source has its row, a node that registers is offered nothing, and its connection is deleted"
         if rowless
@@ -137,6 +153,10 @@ def _unlisted(tiers: Tiers, source: str, names: list[str], rowless: str, hangs: 
         evidence=first_few(evidence_of(tiers, name) for name in names),
         fix=(step(f"{first}{register}", _FROM_ROW_TO_ROW, "; ".join(filter(None, cautions)) or None),),
     )
+
+
+def _collect_source(source: str) -> str:
+    return f"collect what the nodes of {source} answer and their rows of the registry, and diagnose anew; then "
 
 
 def _s(names: list[str]) -> str:
@@ -185,6 +205,8 @@ def of_untold_source(context: DetectorContext) -> Iterator[Finding]:
         follows = (
             f"which source it follows, {listed(tiers.sources, 'or')}" if row else "which source it follows, if any"
         )
+        if name.partition("@")[0] in tiers.sources_before:
+            follows += ", or none, as before"
         without = "no row says from whom it pulls" if row else "no table that was collected has a row of it"
         nothing = "nothing"
         if before := _rows_before(tiers, name):

@@ -64,6 +64,17 @@ def evidence_of(tiers: Tiers, name: str) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None}
 
 
+def stood_before(tiers: Tiers, name: str) -> str:
+    """Where a silent node stood in an earlier snapshot, as a clause, and that no other one is as far; empty: it is not known."""
+    if name not in tiers.seen.stood:
+        return ""
+    (place, label), source = tiers.seen.stood[name], tiers.source_of(name) or ""
+    others = (tiers.last(other) for other in tiers.members.get(source, ()) if other != name)
+    most = max(filter(None, others), default=place)
+    alone = f": no other node is known to have what stands behind {place_text(most)}" if place > most else ""
+    return f"; in snapshot {label} it stood at {place_text(place)}{alone}"
+
+
 def some(names: list[str] | tuple[str, ...], most: int = 3) -> str:
     """A few names, and how many more."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
@@ -85,6 +96,8 @@ def fanout_text(tiers: Tiers, name: str) -> str:
 
 def not_before(tiers: Tiers, name: str) -> str | None:
     """What comes before a node registers anew: where its file is gone, the registry offers it nothing that brings it on."""
+    if kept := tiers.last_holders.get(name):
+        return f"not before the log of {name} was dumped (LOG_DIVERGED): {kept.says}, and {name} may be the last to have that"
     if served := served_where_it_hangs(tiers, name):
         return f"not before {name} is past log file {served.until}, which {some(served.suppliers)} sends it (LOG_GAP)"
     if tiers.gap(name):
@@ -98,6 +111,8 @@ def not_stopped_before(tiers: Tiers, names: list[str]) -> str | None:
     """What comes before nodes are shut down or started again: others may get the file they need from these alone."""
     left = left_of(tiers)
     for name in names:
+        if name in tiers.last_holders:
+            return not_before(tiers, name)
         if lost := cut_off_without(left, {name}):
             served = left[lost[0]]
             whose = f"which {some(served.suppliers) if name == lost[0] else name} sends it"

@@ -171,9 +171,10 @@ def _moved_away(context: DetectorContext, tiers: Tiers, children: list[str]) -> 
             _COSTS,
             "before that the registry offers them no node that is sure to have their file",
         )
-    able = [child for child in free if not registers_in_vain(tiers, child)]
-    able.sort(key=lambda child: bool(offered_behind(tiers, child)))
-    return step(f"let {(able or free)[0]} register anew ({FORCE}) once another node has room", _COSTS, _LEFT_TO_IT)
+    able = [child for child in free if not registers_in_vain(tiers, child)] or free
+    moved = min(able, key=lambda child: (child in tiers.last_holders, bool(offered_behind(tiers, child))))
+    caution = f"{not_before(tiers, moved)}; {_LEFT_TO_IT}" if moved in tiers.last_holders else _LEFT_TO_IT
+    return step(f"let {moved} register anew ({FORCE}) once another node has room", _COSTS, caution)
 
 
 def _without_their_file(tiers: Tiers, spare: list[str], children: Sequence[str]) -> str:
@@ -208,7 +209,7 @@ def too_deep(context: DetectorContext) -> Iterator[Finding]:
         deep = sorted(name for name, tier in tiered.items() if tier > needed)
         if deep and followers:
             depth = max(tiered.values())
-            moved = next((name for name in deep if tiers.gap(name) is None), deep[0])
+            moved = next((name for name in deep if tiers.gap(name) is None and name not in tiers.last_holders), deep[0])
             yield Finding(
                 "TIER_TOO_DEEP",
                 "warning" if depth > needed + 1 else "info",

@@ -13,6 +13,7 @@ from workbench.repair.plan_types import Need, ProposedRepair, Step, View
 from workbench.replication.tier.diagnosis.beyond_source import stands_beyond
 from workbench.replication.tier.diagnosis.log_files import about_to_lose
 from workbench.replication.tier.diagnosis.node_verdicts import Tiers
+from workbench.replication.tier.diagnosis.other_histories import above_of, all_above
 from workbench.replication.tier.diagnosis.sole_suppliers import (
     Served,
     cut_off_without,
@@ -70,6 +71,44 @@ def weighed_by_consequences(view: View, need: Need, tiers: Tiers, draft: Propose
     return draft
 
 
+def not_the_last(tiers: Tiers, draft: ProposedRepair) -> ProposedRepair:
+    """The way; left to whoever asks for it where a step throws away, or may, what no other node is known to have any more."""
+    for step in draft.steps:
+        for name in sorted(_connecting_anew(tiers, step) & tiers.last_holders.keys()):
+            return replace(
+                draft,
+                costs="; ".join(filter(None, (draft.costs, f"what only {name} may still have is thrown away"))),
+                unasked=f"{tiers.last_holders[name].says}: {name} may be the last that has what was lost, and cuts it off when "
+                "it connects anew; first dump its log, or copy its log files where it does not answer",
+            )
+    return draft
+
+
+def not_a_silent_source(tiers: Tiers, draft: ProposedRepair) -> ProposedRepair:
+    """The way; left to whoever asks for it where it shuts down a node of a source that is silent, and was further before."""
+    for step in draft.steps:
+        roots = tiers.roots(tiers.source_of(step.server) or "")
+        if step.repair in MOVES and step.server in tiers.seen.stood and step.server in roots:
+            place, label = tiers.seen.stood[step.server]
+            return replace(
+                draft,
+                unasked=f"{step.server} tells nothing of itself in this snapshot, and stood at {place_text(place)} in snapshot "
+                f"{label}: first ask it where it stands",
+            )
+    return draft
+
+
+def _connecting_anew(tiers: Tiers, step: Step) -> set[str]:
+    """The nodes that connect anew, or lose their log, by a step: who is moved, taken out or shut down, and all below that."""
+    stopped = {*_stopped_by(step)} | ({step.server} if step.repair in MOVES | {"reset", "disconnect"} else set())
+    below = {
+        name
+        for name in tiers.last_holders
+        if not stopped.isdisjoint(all_above(name, lambda node: above_of(tiers, node)))
+    }
+    return stopped | below
+
+
 def who_may_move(view: View, names: Iterable[str]) -> list[str]:
     """Of nodes that pull from one that serves too many, those that may find another source, each once.
 
@@ -79,12 +118,15 @@ def who_may_move(view: View, names: Iterable[str]) -> list[str]:
     if tiers is None:
         return [*dict.fromkeys(names)]
     able = [name for name in dict.fromkeys(names) if name not in left and not registers_in_vain(tiers, name)]
+    able = [name for name in able if name not in tiers.last_holders]
     return sorted(able, key=lambda name: bool(offered_behind(tiers, name)))
 
 
 def why_none_moves(view: View, name: str) -> str:
     """Why a node stays below one that serves too many."""
     tiers, left = view.context.verdicts.tiers, view.context.once(left_where_they_hang)
+    if tiers is not None and name in tiers.last_holders:
+        return f"{name} may be the last that has what {tiers.last_holders[name].lost_by} lost (LOG_DIVERGED)"
     return _leave(name, left[name]) if tiers is None or name in left else registers_in_vain(tiers, name)
 
 

@@ -18,7 +18,6 @@ from workbench.replication.tier.diagnosis.other_histories import (
     of_another_history,
 )
 from workbench.replication.tier.diagnosis.registering import pending_donors
-from workbench.replication.tier.diagnosis.rewritten import kept_by, rewritten_sources
 from workbench.replication.tier.diagnosis.sources import what_would_tell
 from workbench.replication.tier.diagnosis.tree_rows import unlisted as unlisted_nodes
 from workbench.replication.tier.diagnosis.two_sources import placed_by_kin
@@ -29,7 +28,13 @@ from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.detectors.file_gaps import LEFT_BELOW
 from workbench.systems.comdb2.detectors.nodes import names_no_host
 from workbench.systems.comdb2.detectors.shown import by_default, some
-from workbench.systems.comdb2.repairs.consequences import CONNECTS, MOVES, weighed_by_consequences
+from workbench.systems.comdb2.repairs.consequences import (
+    CONNECTS,
+    MOVES,
+    not_a_silent_source,
+    not_the_last,
+    weighed_by_consequences,
+)
 
 if TYPE_CHECKING:
     from workbench.model import Finding
@@ -83,11 +88,17 @@ def also(view: View, model: Model) -> Iterator[Need]:
         if model.servers[name].up and not of_source(view, name):
             found = {one.code for one in view.about(PARTED, MISSED, GAP) if one.server == name}
             yield Need(next((code for code in (PARTED, MISSED) if code in found), GAP), view.suffix, name)
-    tiers = view.context.verdicts.tiers if view.about(ORPHAN) else None
-    known = unlisted_nodes(tiers) if tiers is not None and tiers.source_is_known else ()
+    tiers = view.context.verdicts.tiers
+    known = unlisted_nodes(tiers) if tiers is not None and tiers.source_is_known and view.about(ORPHAN) else ()
     for name in model.unlisted():
         if name in known and model.servers[name].up and model.condition[name] not in _APART:
             yield Need(ORPHAN, view.suffix, name)
+    for name in (
+        tiers.last_holders if tiers is not None else ()
+    ):  # what it lacks nothing tells, and yet it does not go on
+        found = {finding.code for finding in view.about(*STUCK) if finding.server == name}
+        if code := next((code for code in (REBUILT, GAP, INACTIVE) if code in found), ""):
+            yield Need(code, view.suffix, name)
     for one in (finding for finding in view.about(REVERSE) if finding.severity != "info"):
         if one.server in model.servers and model.condition.get(one.server) in ("no_source", "pending"):
             yield Need(REVERSE, view.suffix, one.server)
@@ -247,16 +258,10 @@ def weighed(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
             unasked=f"the dumps of the log of {need.server} contradict each other: first read it once more, in one go, for "
             "it may only have been cut off and written anew in between",
         )
-    draft = weighed_by_consequences(view, need, tiers, draft)
+    draft = not_a_silent_source(tiers, weighed_by_consequences(view, need, tiers, draft))
+    draft = not_the_last(tiers, draft)
     if draft.refused or need.server is None or not (own := tiers.logs.own_records(need.server)):
         return draft
-    if moves and (lost := kept_by(view.context.once(rewritten_sources), need.server)):
-        why = (
-            f"{lost.server} had the records that only {need.server} has now in snapshot {lost.snapshot}, and lost them"
-        )
-        draft = replace(
-            draft, unasked=f"{why}: first dump the log of {need.server}, for it may be the last that has them"
-        )
     count, first = own
     of = view.context.topology.system.show(view.context.topology.system.order_key("", *first))
     theirs = tiers.logs.reference(need.server)
@@ -318,13 +323,15 @@ def _of_one_history(view: View, tiers: Tiers, need: Need, draft: ProposedRepair)
     source = tiers.source_of(need.server or "")
     if source is None or need.server is None:
         return draft
-    model, others = tiers_of(view), of_another_history(tiers, source) - {need.server}
+    model, known = tiers_of(view), of_another_history(tiers, source)
+    others = (known | {name for name in tiers.last_holders if tiers.source_of(name) == source}) - {need.server}
     steps = list(draft.steps)
     for at, step in enumerate(steps if others else ()):
         givers = [str(effect["source"]) for effect in step.effects if effect["do"] in _GIVES]
         for giver in givers:
             if above := sorted(others & {giver, *all_above(giver, model.parents)}):
-                why = f"{giver} gets its log from {above[0]}, which has another one than that of {source}: first see to that"
+                has = "has" if above[0] in known else "may have"
+                why = f"{giver} gets its log from {above[0]}, which {has} another one than that of {source}: first see to that"
                 return replace(draft, refused=why)
         compared = bool(givers) and all(is_alike(tiers, source, giver) for giver in givers)
         # What it got from a node of another history may not be of the source either.
@@ -351,7 +358,10 @@ def parted(view: View) -> set[str | None]:
     gets that, too.
     """
     model = tiers_of(view)
-    lost = view.context.once(rewritten_sources)  # what its source lost no copy of it lacks: it is what they all follow
+    tiers = view.context.verdicts.tiers
+    # What a source lost, its copies do not have either, but for those that were not cut back: it is what they all follow.
+    lost = {fall.server for fall in tiers.falls} if tiers is not None else set[str]()
+    lost |= {dump.server for dump in tiers.rewritten} if tiers is not None else set()
     return (
         {one.server for one in view.about(PARTED) if one.server not in lost}
         | model.spoilt

@@ -241,9 +241,10 @@ class Donor:
                 lacking = file if file is None else lacking_file(model, donor, file)
                 having = [one for one in model.serving(name) if one in parted(view)]
                 why = f"{donor} does not have file {lacking} any more, and "
+                have, tiers = "has" if len(having) == 1 else "have", view.context.verdicts.tiers
+                other = "may have" if having and tiers is not None and having[0] in tiers.last_holders else have
                 why += (
-                    f"{some(having)}, which {'has' if len(having) == 1 else 'have'} it, {'has' if len(having) == 1 else 'have'} "
-                    "another log than the source, or one that lacks records"
+                    f"{some(having)}, which {have} it, {other} another log than the source, or one that lacks records"
                     if having
                     else "neither has any other node that answers"
                 )
