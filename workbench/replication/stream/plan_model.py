@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.verdict_rows import Verdicts
+from workbench.replication.stream.diagnosis.appliers import Applied
 from workbench.replication.stream.diagnosis.log_comparison import VOID, Streams
 from workbench.replication.stream.diagnosis.not_given import not_given
 from workbench.replication.stream.rules.repair_model import StreamModel
@@ -95,6 +96,14 @@ def _all_listed(streams: Streams, server: str, origin: str) -> bool:
     return both is not None and both.shared is not None and len(both.difference.behind) == both.counts["behind"]
 
 
+def _suppliers(streams: Streams, told: Applied) -> list[str]:
+    """Whose log a replica applies: its master's, or where no log numbers its commits, the known sources of what it has logged."""
+    if told.source is not None or told.unmatched:
+        return [told.source] if told.source else []
+    known = {source.server for source in streams.sources.values() if source.known_by is not None}
+    return sorted(known - {told.server})
+
+
 def model_of_streams(streams: Streams) -> StreamModel:
     """Of a stream: a lot is a transaction that some log lacks, or has with another content than that of its source."""
     made: dict[tuple[str, str], tuple[int, set[str]]] = {}
@@ -164,9 +173,11 @@ def model_of_streams(streams: Streams) -> StreamModel:
         lots.append(ChangeGroup(origin, position, position, count, within=f"{ONLY_ON} {copy}"))
         places.append(-1)
     links = [
-        Link(told.source, told.server, not told.stopped)
+        Link(source, told.server, not told.stopped)
         for told in streams.applied
-        if told.source in servers and told.server in servers
+        if told.server in servers
+        for source in _suppliers(streams, told)
+        if source in servers
     ]
 
     number_of = {key: number for number, key in enumerate(made)}

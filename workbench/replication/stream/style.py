@@ -17,7 +17,7 @@ from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import applier_rows, copy_rows, log_rows, replica_rows
 from workbench.replication.stream.diagnosis.sources import with_sources
 from workbench.replication.stream.diagnosis.stream_verdicts import judged_by_stream
-from workbench.replication.stream.explanation import verdicts_by_stream, would_send
+from workbench.replication.stream.explanation import named_position, verdicts_by_stream, would_send
 from workbench.replication.stream.plan_model import model_of_streams
 from workbench.replication.stream.sections import streams_text
 from workbench.rules.assumptions import LOG_READ_FIRST
@@ -77,7 +77,9 @@ class StreamReplication:
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None
     ) -> Explanation:
         """By the logs that hold it, and what each other log holds behind the last transaction that both have."""
-        return Explanation(position, verdicts_by_stream(case, shown, position), partial(_streamers, case, shown))
+        streams = Streams(case, shown)
+        position = named_position(streams, position)
+        return Explanation(position, verdicts_by_stream(streams, position), partial(_streamers, streams))
 
 
 def _past_a_log(streams: Streams) -> frozenset[str]:
@@ -94,8 +96,8 @@ def _past_a_log(streams: Streams) -> frozenset[str]:
     return frozenset(replica.server for replica in streams.applied if replica.source in early)
 
 
-def _streamers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
+def _streamers(streams: Streams, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
     """Whether the transaction is in what each other log holds behind the last one that both have."""
-    for supplier, sent, why in would_send(Streams(case, shown), key, consumer):
+    for supplier, sent, why in would_send(streams, key, consumer):
         sender = {"supplier": supplier, "link": None, "link_enabled": None, "decision": SEND if sent else NOTHING}
         yield {**sender, "outcome": SENT if sent else None, "why": why}

@@ -21,7 +21,6 @@ from workbench.engine.selective_read import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.intake.inputs import Input
 from workbench.replication.stream.diagnosis.sources import ONLY_LOG
-from workbench.topology.topology import topology
 
 if TYPE_CHECKING:
     from workbench.replication.stream.diagnosis.log_comparison import Streams
@@ -64,7 +63,7 @@ def earlier_logs(streams: Streams) -> Iterator[tuple[str, EarlierLog]]:
 
 def _renamed(streams: Streams, label: str) -> dict[str, str]:
     """Name in an earlier snapshot -> name now, of the servers that are the source of one origin in both."""
-    then = type(streams)(streams.case.until(label), topology(streams.case, label), streams.limit)
+    then = next(then for then in streams.before if then.shown.snapshot == label)
     found: dict[str, set[str]] = {}
     for origin in streams.origins:
         old, now = _known_source(then, origin), _known_source(streams, origin)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -37,6 +37,7 @@ from workbench.replication.stream.diagnosis.gone_from_log import (
     without_starts,
 )
 from workbench.replication.stream.diagnosis.parts import SegmentedLog, behind_as_unknown, by_messages
+from workbench.replication.stream.diagnosis.passed_since import PassedSince, passed_since
 from workbench.replication.stream.diagnosis.queues import Key
 from workbench.replication.stream.diagnosis.sources import StreamSource, named_by_person, source_of
 from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
@@ -46,10 +47,7 @@ from workbench.replication.stream.rules.streams import (
     GONE_FROM_SOURCE,
     NOTHING_SHARED,
 )
-from workbench.topology.topology import Topology
-
-if TYPE_CHECKING:
-    pass
+from workbench.topology.topology import Topology, topology
 
 Row = Mapping[str, Any]
 
@@ -182,6 +180,18 @@ class Streams:
     def earlier(self) -> list[tuple[str, EarlierLog]]:
         """Each log of a snapshot before, with the name that its server has now."""
         return [*earlier_logs(self)]
+
+    @cached_property
+    def before(self) -> list[Streams]:
+        """The streams of each earlier snapshot, as they were judged then."""
+        labels = [*self.case.snapshots]
+        earlier = labels[: labels.index(self.shown.snapshot)]
+        return [Streams(self.case.until(label), topology(self.case, label), self.limit) for label in earlier]
+
+    @cached_property
+    def passed_since(self) -> list[PassedSince]:
+        """What replicas are past now, and an earlier snapshot shows that they could not apply."""
+        return passed_since(self)
 
     @cached_property
     def by_earlier(self) -> dict[tuple[str, str], ByEarlierLog]:

@@ -147,7 +147,11 @@ def purge_below(streams: Streams, master: str) -> int | None:
     if any(one.under_others and one.applied.source == master for one in streams.behind):
         return None  # nothing tells that its replicas go by the numbers of this log
     told = [one.commit for one in streams.applied if one.source == master]
-    return min((commit for commit in told if commit is not None), default=None) if None not in told else None
+    # What a replica went on without, it may still need.
+    passed = [each.commit for each in streams.passed_since if each.source == master]
+    return (
+        min((commit for commit in (*told, *passed) if commit is not None), default=None) if None not in told else None
+    )
 
 
 def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:
