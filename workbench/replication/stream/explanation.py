@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from workbench.model import Problem, listed
-from workbench.replication.stream.diagnosis.appliers import Applied, Behind
+from workbench.replication.stream.diagnosis.appliers import Applied, Behind, told_beyond
 from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog
 from workbench.replication.stream.diagnosis.contents import is_of_left_out
 from workbench.replication.stream.diagnosis.log_comparison import EVIDENT, IN_PART, LACKS, NO_SOURCE, Row, Streams
@@ -58,8 +58,8 @@ def named_position(streams: Streams, position: str) -> str:
     Raises Problem if several servers made one with that number.
     """
     system = streams.shown.system
-    if _is_known(streams, position):
-        return position
+    if _is_known(streams, position) or system.typed(system.show(position)) != position:
+        return position  # it is there, or the server was named
     origins = {*streams.origins, *(origin for one in streams.applied for origin, _ in one.waiting)}
     origins |= {system.origin_of(at) for one in streams.applied for at in one.in_part}
     others = [system.order_key(origin, *system.halves(position)) for origin in sorted(origins)]
@@ -113,6 +113,9 @@ def _verdict(streams: Streams, name: str, key: Key, rows: Rows) -> Said:
         return Said(MISSING, rule, EVIDENT[rule])
     if said := _by_applier(streams, name, key, rows):
         return said
+    for gone in streams.gone.get((name, origin), ()):
+        if gone.position == position:
+            return Said(UNKNOWN, "gone_from_log", f"{gone.log} has it, and its present log lacks it (GONE_FROM_LOG)")
     if name not in streams.logs:
         return Said(UNKNOWN, NOT_AT_SOURCE, "no log of its masters shows it as a commit")
     return _by_log(streams, name, key, rows)
@@ -136,9 +139,6 @@ def _by_earlier(streams: Streams, name: str, key: Key) -> Said | None:
             return Said(MISSING, rule, f"{EVIDENT[rule]}; {before.earlier.place}, its source, has it")
     if before and any(lack.position == position for lack in before.behind):
         return Said(UNKNOWN, GONE_FROM_SOURCE, WHY_UNKNOWN[GONE_FROM_SOURCE])
-    for gone in streams.gone.get((name, origin), ()):
-        if gone.position == position:
-            return Said(UNKNOWN, "gone_from_log", f"{gone.log} has it, and its present log lacks it (GONE_FROM_LOG)")
     return None
 
 
@@ -169,13 +169,28 @@ def _of_master(streams: Streams, one: Applied, key: Key, rows: Rows) -> Said | N
         return Said(UNKNOWN, "master_not_matched", "nothing tells whose log that of its master is (MASTER_NOT_MATCHED)")
     if key in elsewhere:
         return Said(PENDING, "queue_lacks", f"{_GAP}; {elsewhere[key].place} has it")
+    if behind is not None and any((of, at) == key for (_, at), of in behind.gone):
+        return Said(
+            PENDING,
+            "gone_from_source",
+            "an earlier log of its master has it, and the present one lacks it (GONE_FROM_LOG)",
+        )
+    if behind is not None and any((of, at) == key for (_, at), of in behind.broken):
+        return Said(
+            PENDING,
+            "in_part_at_source",
+            "the log of its master has it in part: what it fetches is no whole transaction",
+        )
+    beyond = told_beyond(streams.applied, streams.logs[one.source]).waiting if one.source and row is None else {}
+    if key in beyond and beyond[key]["outcome"] == COMMITTED:
+        return _by_number(streams, one, behind, beyond[key]["commit"])
     if one.source is None or row is None:
         return None
     if one.commit is None:
         return Said(UNKNOWN, "applied_not_said", "it does not say how far it applied the log of its master")
     if row["outcome"] != COMMITTED or row["commit"] is None:
         return Said(UNKNOWN, NOT_AT_SOURCE, "the log of its master does not show it as a commit")
-    return _by_number(streams, one, behind, key, row["commit"])
+    return _by_number(streams, one, behind, row["commit"])
 
 
 _QUEUED = "it is in its queue, and its applier has not come to it"
@@ -183,8 +198,8 @@ _QUEUE_DIFFERS = "its queue has it otherwise than the log of its master (TXN_CON
 _GAP = "it is neither applied nor in its queue, which does not ask for it again (QUEUE_GAP)"
 
 
-def _by_number(streams: Streams, one: Applied, behind: Behind | None, key: Key, commit: int) -> Said:
-    """Of what the log of a master has whole under the number of a commit, and the queue does not have."""
+def _by_number(streams: Streams, one: Applied, behind: Behind | None, commit: int) -> Said:
+    """Of what the log of a master, or the queue of another replica of it, has whole, and the queue does not have."""
     anew = streams.history.renumbered.get(one.source or "")
     upto, seen = one.commit or 0, behind.seen if behind else 0
     if anew is not None and anew.first <= commit <= max(upto, seen):
@@ -205,10 +220,15 @@ def _by_log(streams: Streams, name: str, key: Key, rows: Rows) -> Said:
     origin, position = key
     row, source = rows[name], streams.source_for(name, origin)
     both = streams.differences.get((name, origin))
+    theirs = rows.get(source or "")
+    before = streams.by_earlier.get((name, origin))
+    if before and before.behind and both and both.shared is None and theirs is not None:
+        return Said(
+            PENDING, "not_covered", f"{NOT_COVERED}; what {before.earlier.place} has comes first (GONE_FROM_LOG)"
+        )
     for at, _, why in both.difference.unknown if both else ():
         if at == position:
             return Said(UNKNOWN, why, WHY_UNKNOWN[why])
-    theirs = rows.get(source or "")
     if row is not None and (theirs is None or theirs["outcome"] != COMMITTED):
         return Said(UNKNOWN, str(row["outcome"]), SAYS.get(row["why"] or "", str(row["outcome"])))
     having = [each for each, of in rows.items() if of is not None and of["outcome"] == COMMITTED]

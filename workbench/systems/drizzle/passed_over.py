@@ -68,7 +68,8 @@ def _finding(
     them, they_are = ("it", "it is") if count == 1 else ("them", "they are")
     words = {"them": them, "were": "it was" if count == 1 else "they were", "master": master}
     error = printable((passed[0].error or "").strip())[:_ERROR_SHOWN]
-    places = listed(sorted({each.place for each in passed if each.place}), "and")
+    found = sorted({each.place for each in passed if each.place})
+    places = listed(found, "and") if found else ""
     if not keys:
         todo = f"look for {names} in SYS_REPLICATION_LOG of {master}, and compare the rows of {them} on {server}"
     else:
@@ -96,5 +97,5 @@ def _finding(
             for each in passed
         ),
         fix=(step(todo, "what a replica went on behind never comes by itself", "; ".join(cautions) or None),),
-        assumes=(COLLECTED_IN_ORDER,),
+        assumes=(COLLECTED_IN_ORDER, *streams.assumes_of_queue(server)),
     )

@@ -514,6 +514,7 @@ class Provision:
         whole = (name for name, one in model.servers.items() if name not in {need.server, *own} and lots <= one.holds)
         origins = sorted({model.lots[number].origin for number in lots})
         guessed = [origin for origin in origins if streams.is_open(origin)]
+        made = [code for origin in origins for code in streams.assumes(origin)]
         inside = [one for one in sorted(lots) if MissingAt(need.server, one) in model.missing()]
         compared = inside and not any((need.server, lot) in model.unlike for lot in lots)
         for source in sorted(whole)[:2]:
@@ -536,7 +537,7 @@ class Provision:
                 sends=printable(todo.rstrip()) + "\n",
                 changes=ALL,
                 effects=({"do": "initialise", "source": source, "server": need.server},),
-                assumes=tuple(dict.fromkeys(code for origin in origins for code in streams.assumes(origin))),
+                assumes=tuple(dict.fromkeys([*made, *streams.assumes_of_queue(need.server)])),
             )
             yield ProposedRepair(
                 PROVISION,

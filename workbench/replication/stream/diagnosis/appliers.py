@@ -46,6 +46,7 @@ class Applied:
     in_part  position -> what its queue holds in part of what it has not applied
     waiting  what its queue holds whole of that
     unmatched  nothing tells which of the collected logs is that of this master
+    assumed  the source is the one log that numbers its commits, and nothing in its queue shows that it is its master's
     """
 
     server: str
@@ -58,6 +59,7 @@ class Applied:
     in_part: Mapping[str, Piece] = field(default_factory=dict)
     waiting: Mapping[Key, Row] = field(default_factory=dict)
     unmatched: bool = False
+    assumed: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,16 @@ def told_beyond(applied: Sequence[Applied], log: StreamLog) -> Beyond:
     return Beyond(waiting, top)
 
 
+def past_their_logs(applied: Sequence[Applied], logs: Mapping[str, StreamLog]) -> frozenset[str]:
+    """The replicas of a master whose log ends before what one of them applied or has in its queue.
+
+    log of m ends with commit 4, s applied 6     the log was read before s was asked, or m lost its end
+    """
+    ends = {name: log.last_commit for name, log in logs.items() if log.by_commit}
+    early = {name for name, last in ends.items() if last is not None and told_beyond(applied, logs[name]).top > last}
+    return frozenset(replica.server for replica in applied if replica.source in early)
+
+
 def _ended_parts(replica: Applied) -> list[int]:
     return [piece.commit for piece in replica.in_part.values() if piece.commit is not None]
 
@@ -187,7 +199,9 @@ def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> li
             key: row for key, row in (held.whole if held else {}).items() if commit is None or row["commit"] > commit
         }
         unmatched = source is None and candidates
-        found.append(Applied(server, master, source, commit, waits, stopped, server not in cut, left, whole, unmatched))
+        assumed = source is not None and not (held and master_of(held, [logs[source]]))
+        told = server, master, source, commit, waits, stopped, server not in cut, left, whole, unmatched
+        found.append(Applied(*told, assumed and _by_earlier_queue(case, label, logs, server, master) != source))
     return found
 
 

@@ -22,7 +22,14 @@ from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
 from workbench.intake.inputs import Input
 from workbench.replication.stream.diagnosis.alone_before import AloneBefore, alone_before
-from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
+from workbench.replication.stream.diagnosis.appliers import (
+    Applied,
+    Behind,
+    applied_of,
+    behind_of,
+    past_their_logs,
+    told_beyond,
+)
 from workbench.replication.stream.diagnosis.broken_commits import BrokenCommit, broken_commits, without_number
 from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog, by_earlier_logs
 from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, Found, commits_elsewhere, rows_of
@@ -47,6 +54,7 @@ from workbench.replication.stream.rules.streams import (
     GONE_FROM_SOURCE,
     NOTHING_SHARED,
 )
+from workbench.rules.assumptions import LOG_READ_FIRST, MASTER_BY_ONLY_LOG
 from workbench.topology.topology import Topology, topology
 
 Row = Mapping[str, Any]
@@ -147,6 +155,12 @@ class Streams:
     def assumes(self, origin: str) -> tuple[str, ...]:
         """What is taken for granted of the source of an origin, as codes."""
         return self.sources[origin].assumes if origin in self.sources else ()
+
+    def assumes_of_queue(self, server: str) -> tuple[str, ...]:
+        """What is taken for granted where the queue of a server is held against the log of its master, as codes."""
+        order = (LOG_READ_FIRST,) if server in past_their_logs(self.applied, self.logs) else ()
+        assumed = any(one.assumed for one in self.applied if one.server == server)
+        return (*order, MASTER_BY_ONLY_LOG) if assumed else order
 
     @cached_property
     def differences(self) -> dict[tuple[str, str], Compared]:
