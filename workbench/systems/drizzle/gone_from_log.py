@@ -23,11 +23,12 @@ def gone_from_log(context: DetectorContext) -> Iterator[Finding]:
     for (server, origin), gone in sorted(streams.gone.items()):
         positions, them = [show(one.position) for one in gone], "it" if len(gone) == 1 else "them"
         source = None if streams.is_open(origin) else streams.source_of(origin)
+        held = _held(streams, server, origin, gone, them) if source == server else ""
         yield Finding(
             "GONE_FROM_LOG",
             "error",
             f"{server}: its log lacks {counted(len(gone), 'transaction')} of server {origin} ({_first(positions)}) that "
-            f"{_earlier(server, gone)} has{_held(streams, server, origin, gone, them) if source == server else ''}",
+            f"{_earlier(server, gone)} has{_as_source(gone, origin)}{held}",
             server=server,
             origin=origin,
             items=tuple(positions[:ITEMS_SHOWN]),
@@ -35,7 +36,9 @@ def gone_from_log(context: DetectorContext) -> Iterator[Finding]:
                 {"position": show(one.position), "snapshot": one.snapshot, "file": one.file} for one in gone
             ),
             fix=(
-                _of_a_source(server, them, _applied(streams, server, origin, gone, them))
+                _of_a_former_source(server, them, gone)
+                if any(one.moved for one in gone)
+                else _of_a_source(server, them, _applied(streams, server, origin, gone, them))
                 if source == server
                 else _of_a_copy(streams, server, origin, gone),
             ),
@@ -199,6 +202,23 @@ def _of_a_source(server: str, them: str, applied: str) -> Mapping[str, Any]:
     )
 
 
+def _as_source(found: Sequence[Gone | Changed], origin: str) -> str:
+    """What the servers of earlier logs were, as the end of a sentence; empty: the same server."""
+    holders = sorted({one.holder for one in found if one.moved})
+    return f", when {listed(holders, 'and')} was the source of server {origin}" if holders else ""
+
+
+def _of_a_former_source(server: str, them: str, gone: Sequence[Gone]) -> Mapping[str, Any]:
+    """What to do about what a server lacks that was made the source of an origin in place of another one."""
+    was, logs = ({one.holder for one in gone if one.moved}, {one.log for one in gone if one.moved})
+    return step(
+        f"look for the rows of {them} on {server}; if they are missing, {server} became the source without {them}: save {them} "
+        f"from {listed(sorted(logs), 'and')}, and decide whether all servers get {them}",
+        f"{listed(sorted(was), 'and')} committed {them}, and the log of {server} gives {them} to no server",
+        f"before you apply {them} anywhere, compare the rows with what {server} committed since",
+    )
+
+
 def _of_a_copy(streams: Streams, server: str, origin: str, gone: Sequence[Gone]) -> Mapping[str, Any]:
     they, them = ("it", "it") if len(gone) == 1 else ("they", "them")
     source = None if streams.is_open(origin) else streams.source_of(origin)
@@ -230,7 +250,7 @@ def changed_in_log(context: DetectorContext) -> Iterator[Finding]:
             "TXN_CONFLICT",
             "error",
             f"{server}: its log has {counted(len(changed), 'transaction')} of server {origin} ({_first(positions)}) with another "
-            f"content or end than {earlier}: nothing tells which of the two was committed",
+            f"content or end than {earlier}{_as_source(changed, origin)}: nothing tells which of the two was committed",
             server=server,
             origin=origin,
             items=tuple(positions[:ITEMS_SHOWN]),
@@ -238,7 +258,9 @@ def changed_in_log(context: DetectorContext) -> Iterator[Finding]:
             fix=(
                 step(
                     f"compare the rows that {they} changed on {server} with both logs, and apply {them} nowhere before that",
-                    "a log is only ever appended to: one of the two is of another server, or was changed",
+                    "both servers gave these numbers: each may have committed its own"
+                    if any(one.moved for one in changed)
+                    else "a log is only ever appended to: one of the two is of another server, or was changed",
                     f"if {server} was made anew, its numbers began anew: then provision its replicas from it",
                 ),
             ),

@@ -10,7 +10,7 @@ same under each number of a commit that both have:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,12 +27,20 @@ if TYPE_CHECKING:
 
 
 class EarlierLog(NamedTuple):
-    """A log of an earlier snapshot, and its file; `server` is its name in that snapshot."""
+    """A log of an earlier snapshot, and its file; `server` is its name in that snapshot.
+
+    moved  the origins of which that server was the source then, and another one is now; empty: it is a log of the same server
+    """
 
     server: str
     snapshot: str
     log: StreamLog
     file: Input
+    moved: frozenset[str] = frozenset()
+
+    def tells_of(self, origin: str) -> bool:
+        """True if it is held against the present log of an origin."""
+        return origin in self.log.sums and (not self.moved or origin in self.moved)
 
     @property
     def place(self) -> str:
@@ -59,11 +67,34 @@ def earlier_logs(streams: Streams) -> Iterator[tuple[str, EarlierLog]]:
             server = names.get(file.server)
             if server is not None and kinds[server] == file.kind:
                 yield server, EarlierLog(file.server, label, streams.stored(file.server, file), file)
+        yield from _of_former_sources(streams, label, files)
+
+
+def _of_former_sources(streams: Streams, label: str, files: Sequence[Input]) -> Iterator[tuple[str, EarlierLog]]:
+    """The source of an origin now, and the log of the server that was its source in an earlier snapshot.
+
+    first snapshot    log of a, the source   1 2 3 4 5     log of b   1 2 3
+    second snapshot                                        log of b, the source now   1 2 3 6 7      it never got 4 and 5
+    """
+    then = _then(streams, label)
+    moved: dict[tuple[str, str], set[str]] = {}
+    for origin in streams.origins:
+        old, now = _known_source(then, origin), _known_source(streams, origin)
+        if old and now and old != now and (old in streams.logs or now in then.logs):
+            moved.setdefault((old, now), set()).add(origin)
+    for (old, now), origins in sorted(moved.items()):
+        for file in files:
+            if file.server == old:
+                yield now, EarlierLog(old, label, streams.stored(old, file), file, frozenset(origins))
+
+
+def _then(streams: Streams, label: str) -> Streams:
+    return next(then for then in streams.before if then.shown.snapshot == label)
 
 
 def _renamed(streams: Streams, label: str) -> dict[str, str]:
     """Name in an earlier snapshot -> name now, of the servers that are the source of one origin in both."""
-    then = next(then for then in streams.before if then.shown.snapshot == label)
+    then = _then(streams, label)
     found: dict[str, set[str]] = {}
     for origin in streams.origins:
         old, now = _known_source(then, origin), _known_source(streams, origin)
