@@ -232,6 +232,11 @@ def _by_log(streams: Streams, name: str, key: Key, rows: Rows) -> Said:
     if row is not None and (theirs is None or theirs["outcome"] != COMMITTED):
         return Said(UNKNOWN, str(row["outcome"]), SAYS.get(row["why"] or "", str(row["outcome"])))
     having = [each for each, of in rows.items() if of is not None and of["outcome"] == COMMITTED]
+    before_it = streams.logged_before(name, origin, position) if row is None else None
+    if before_it and both is not None and both.shared is not None and theirs is not None:
+        place = theirs[streams.logs[source or ""].order]
+        if place < both.shared.begins:
+            return Said(PRESENT, "earlier_log", f"its log begins behind it, and {before_it.place} has it whole")
     if streams.is_open(origin):
         if both is not None and any(lack.position == position for lack in both.difference.behind):
             return Said(PENDING, "not_covered", NOT_COVERED)

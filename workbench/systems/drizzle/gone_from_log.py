@@ -77,6 +77,45 @@ def purged_before_copies(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
+def emptied(context: DetectorContext) -> Iterator[Finding]:
+    """Logs without a transaction, where an earlier log of the same server has some, or nothing tells what the server has."""
+    streams, show = context.verdicts.streams, context.topology.system.show
+    assert streams is not None
+    for server, told in sorted(streams.emptied.items()):
+        if told.before is None:
+            yield Finding(
+                "UNREADABLE_INPUT",
+                "warning",
+                f"{server}: its log has no transaction ({told.file}): what {server} committed is not known",
+                server=server,
+                evidence=({"file": told.file},),
+                fix=(step(f"collect the log of {server} again", "copies are held against it, and purges rest on it"),),
+            )
+            continue
+        log = told.before.log
+        had = [
+            f"{counted(count, 'transaction')} of server {origin} (from {show(log.first_commits(origin, 1)[0])} on)"
+            for origin, count in sorted(log.committed.items())
+            if count
+        ]
+        yield Finding(
+            "GONE_FROM_LOG",
+            "error",
+            f"{server}: its log has no transaction ({told.file}), and {told.before.place} has {listed(had, 'and')}: what others "
+            "lack of these is not known",
+            server=server,
+            evidence=({"file": told.file, "snapshot": told.before.snapshot, "before": log.file},),
+            fix=(
+                step(
+                    f"collect the log of {server} again; if it is empty there, keep {told.before.place}, and look for the rows "
+                    f"on {server}",
+                    f"{server} had them, as its earlier log shows, and its log gives them to no server",
+                    f"do not provision {server} before its rows are compared",
+                ),
+            ),
+        )
+
+
 def numbered_anew(context: DetectorContext) -> Iterator[Finding]:
     """Masters whose present log has other transactions under the numbers of commits than an earlier one."""
     streams, show = context.verdicts.streams, context.topology.system.show
@@ -267,5 +306,5 @@ def changed_in_log(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
-EARLIER_LOGS = (gone_from_log, purged_before_copies, changed_in_log, numbered_anew, queued_alone)
+EARLIER_LOGS = (gone_from_log, emptied, purged_before_copies, changed_in_log, numbered_anew, queued_alone)
 """What looks for findings of which the present log of a server tells nothing by itself."""

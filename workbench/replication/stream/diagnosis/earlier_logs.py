@@ -1,4 +1,7 @@
-"""The logs of a server that were collected in earlier snapshots, also under another name.
+"""The logs of a server that were collected in earlier snapshots, also under another name, and further ones of the same snapshot.
+
+Of several logs of a server in one snapshot that one is the present one which goes furthest: the others were rotated, or copied
+before it.
 
 A file is named as whoever collected it chose. Two logs under different names are of one server where neither name has a log in
 the other snapshot, and both are known to be the source of one origin; or where one is the log of a master now, and both have the
@@ -54,7 +57,7 @@ def log_in_words(server: str, snapshot: str) -> str:
 
 
 def earlier_logs(streams: Streams) -> Iterator[tuple[str, EarlierLog]]:
-    """Server of the present snapshot, and each earlier log of it; in the order of the snapshots."""
+    """Server of the present snapshot, and each earlier log of it, in the order of the snapshots; those of this one last."""
     labels = [*streams.case.snapshots]
     before = labels[: labels.index(streams.shown.snapshot)]
     kinds = {one.server: one.log.kind for one in streams.shown.replicas if one.log}
@@ -68,6 +71,12 @@ def earlier_logs(streams: Streams) -> Iterator[tuple[str, EarlierLog]]:
             if server is not None and kinds[server] == file.kind:
                 yield server, EarlierLog(file.server, label, streams.stored(file.server, file), file)
         yield from _of_former_sources(streams, label, files)
+    present = {one.server: one.log for one in streams.shown.replicas if one.log}
+    for file in streams.case.inputs:
+        now = present.get(file.server) if file.snapshot == streams.shown.snapshot else None
+        if now is not None and now.kind == file.kind and now.file != file.file:
+            snapshot = f"{file.snapshot} ({file.file})"
+            yield file.server, EarlierLog(file.server, snapshot, streams.stored(file.server, file), file)
 
 
 def _of_former_sources(streams: Streams, label: str, files: Sequence[Input]) -> Iterator[tuple[str, EarlierLog]]:

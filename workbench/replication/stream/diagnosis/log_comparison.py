@@ -35,6 +35,7 @@ from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog, 
 from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, Found, commits_elsewhere, rows_of
 from workbench.replication.stream.diagnosis.contents import with_contents
 from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, earlier_logs
+from workbench.replication.stream.diagnosis.emptied_logs import EmptiedLog, emptied_logs
 from workbench.replication.stream.diagnosis.gone_from_log import (
     Changed,
     Gone,
@@ -50,6 +51,7 @@ from workbench.replication.stream.diagnosis.sources import StreamSource, named_b
 from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.replication.stream.rules.streams import (
     ANYWHERE,
+    BEGINS_LATER,
     COPY_AHEAD,
     GONE_FROM_SOURCE,
     NOTHING_SHARED,
@@ -177,6 +179,7 @@ class Streams:
             if one.first and self.may_be_past(*key)
         }
         found = {key: self._without_gone(*key, one) for key, one in found.items()}
+        found = {key: self._shown_before(*key, one) for key, one in found.items()}
         found = {key: self._settled(key[0], self.source_for(*key), one) for key, one in found.items()}
         # Two logs that are not alike are that once, however they are held against each other.
         return {
@@ -201,6 +204,11 @@ class Streams:
         labels = [*self.case.snapshots]
         earlier = labels[: labels.index(self.shown.snapshot)]
         return [Streams(self.case.until(label), topology(self.case, label), self.limit) for label in earlier]
+
+    @cached_property
+    def emptied(self) -> dict[str, EmptiedLog]:
+        """Server -> its log that shows no transaction."""
+        return {one.server: one for one in emptied_logs(self)}
 
     @cached_property
     def passed_since(self) -> list[PassedSince]:
@@ -256,6 +264,24 @@ class Streams:
         counts["unknown"] += len(lacks)
         counts["errant"] -= len(one.difference.errant) - len(errant)
         return replace(one, difference=replace(one.difference, unknown=unknown, errant=errant), counts=counts)
+
+    def _shown_before(self, server: str, origin: str, one: Compared) -> Compared:
+        """The same without what its log begins behind, and an earlier log of it has whole."""
+        asked = [at for at, _, why in one.difference.unknown if why == BEGINS_LATER]
+        there = {at for at in asked if self.logged_before(server, origin, at)} if asked else set[str]()
+        left = [entry for entry in one.difference.unknown if entry[0] not in there or entry[2] != BEGINS_LATER]
+        counts = one.counts.copy()
+        counts["unknown"] -= len(one.difference.unknown) - len(left)
+        return replace(one, difference=replace(one.difference, unknown=left), counts=counts) if there else one
+
+    def logged_before(self, server: str, origin: str, position: str) -> EarlierLog | None:
+        """The latest earlier log of a server that has a transaction whole; None: there is none."""
+        mine = (each for name, each in reversed(self.earlier) if name == server and not each.moved)
+        for each in mine:
+            row = each.log.rows_of(origin, [position]).get(position)
+            if row is not None and row["outcome"] == COMMITTED:
+                return each
+        return None
 
     def _settled(self, server: str, source: str | None, one: Compared) -> Compared:
         """The same without what its log leaves open and a replica tells itself: where it stands in the log of its master."""
