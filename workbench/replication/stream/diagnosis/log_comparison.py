@@ -181,12 +181,19 @@ class Streams:
         found = {key: self._without_gone(*key, one) for key, one in found.items()}
         found = {key: self._shown_before(*key, one) for key, one in found.items()}
         found = {key: self._settled(key[0], self.source_for(*key), one) for key, one in found.items()}
-        # Two logs that are not alike are that once, however they are held against each other.
+        # Two logs that are not alike are that once, however they are held against each other. Of two without anything in common
+        # each may lack what the other one has.
         return {
             key: one
             for key, one in found.items()
-            if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first
+            if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first or self.apart(*key, one)
         }
+
+    def apart(self, server: str, origin: str, one: Compared) -> bool:
+        """True if the log of a server and that it is held against have nothing of an origin in common, and both have some."""
+        other = self.source_for(server, origin)
+        having = [self.logs[name].committed.get(origin, 0) for name in (server, other) if name in self.logs]
+        return one.shared is None and not one.difference.unrelated and len(having) == 2 and all(having)
 
     @cached_property
     def history(self) -> History:
