@@ -64,3 +64,9 @@ def test_a_start_alone_and_an_empty_queue_are_no_fault(files: Files, tmp_path: P
 def test_a_log_that_has_something_again_is_no_empty_one(tmp_path: Path) -> None:
     found = diagnose(loaded(tmp_path, BEFORE, {**BEFORE, "a.log": b""}, BEFORE))
     assert not told(found, "GONE_FROM_LOG")
+
+
+def test_of_a_copy_it_is_said_that_its_state_is_not_known(tmp_path: Path) -> None:
+    a = {"a.log": log(1, 2, 3, 4), "case.yaml": named("a", "a.log")}
+    found = diagnose(loaded(tmp_path, {**a, "b.log": log(1, 2, 3)}, {**a, "b.log": b""}))
+    assert told(found, "GONE_FROM_LOG")["b"].endswith("(from 1 on): what b has now is not known")

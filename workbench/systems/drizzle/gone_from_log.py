@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.engine.streams import StreamLog
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.replication.stream.diagnosis.gone_from_log import Changed, Gone, still_in
 from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.sources import ONLY_LOG
 from workbench.replication.stream.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
@@ -101,8 +103,8 @@ def emptied(context: DetectorContext) -> Iterator[Finding]:
         yield Finding(
             "GONE_FROM_LOG",
             "error",
-            f"{server}: its log has no transaction ({told.file}), and {told.before.place} has {listed(had, 'and')}: what others "
-            "lack of these is not known",
+            f"{server}: its log has no transaction ({told.file}), and {told.before.place} has {listed(had, 'and')}: "
+            f"{_not_known(streams, server, log)}",
             server=server,
             evidence=({"file": told.file, "snapshot": told.before.snapshot, "before": log.file},),
             fix=(
@@ -114,6 +116,13 @@ def emptied(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _not_known(streams: Streams, server: str, log: StreamLog) -> str:
+    """What an emptied log leaves open: of a copy what it has now, of another server what the others lack."""
+    sources = [streams.sources.get(origin) for origin, count in log.committed.items() if count]
+    is_copy = all(one and one.server != server and one.known_by not in (None, ONLY_LOG) for one in sources)
+    return f"what {server} has now is not known" if is_copy else "what others lack of these is not known"
 
 
 def numbered_anew(context: DetectorContext) -> Iterator[Finding]:
