@@ -319,10 +319,8 @@ def behind_of(
     at_least = beyond.top - end > len(numbered)
     passing, broken_off = (sorted(((commit, at), of) for (of, at), commit in each.items()) for each in (never, in_log))
     lists = gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike)
-    unlogged = _unlogged(one, log, after, gone)
-    return Behind(
-        one, waits, *lists, purged, at_least, passing, unlogged, unlike_first, len(others), broken_off, unended
-    )
+    alone = unlogged(one, log, after, gone)
+    return Behind(one, waits, *lists, purged, at_least, passing, alone, unlike_first, len(others), broken_off, unended)
 
 
 def _is_below(log: StreamLog, commit: int) -> bool:
@@ -330,7 +328,7 @@ def _is_below(log: StreamLog, commit: int) -> bool:
     return log.first_commit is not None and commit < log.first_commit
 
 
-def _unlogged(one: Applied, log: StreamLog, after: int, gone: Mapping[Key, int]) -> list[tuple[Commit, str]]:
+def unlogged(one: Applied, log: StreamLog, after: int, gone: Mapping[Key, int]) -> list[tuple[Commit, str]]:
     """What a queue holds between two commits of its master's log, and that does not have; none where the log lost records.
 
     log of m    101 (commit 1)  102 (commit 2)  104 (commit 4)

@@ -91,8 +91,10 @@ EVIDENT = {
 class Streams:
     """The logs of one snapshot, and each held against the source of its origins."""
 
-    def __init__(self, case: Case, shown: Topology, limit: int = LISTED) -> None:
-        self.case, self.shown, self.limit = case, shown, limit
+    def __init__(
+        self, case: Case, shown: Topology, limit: int = LISTED, before: Sequence[Streams] | None = None
+    ) -> None:
+        self.case, self.shown, self.limit, self._before = case, shown, limit, before
         self._between: dict[tuple[str, str, str, bool], Compared] = {}
         self._contents: dict[tuple[str, str, str], ContentsOfTwo] = {}
         self._broken: dict[str, Mapping[Key, BrokenCommit]] = {}
@@ -206,11 +208,14 @@ class Streams:
         return [*earlier_logs(self)]
 
     @cached_property
-    def before(self) -> list[Streams]:
-        """The streams of each earlier snapshot, as they were judged then."""
-        labels = [*self.case.snapshots]
-        earlier = labels[: labels.index(self.shown.snapshot)]
-        return [Streams(self.case.until(label), topology(self.case, label), self.limit) for label in earlier]
+    def before(self) -> Sequence[Streams]:
+        """The streams of each earlier snapshot, as they were judged then; they share those before them."""
+        if self._before is not None:
+            return self._before
+        labels, found = [*self.case.snapshots], list[Streams]()
+        for label in labels[: labels.index(self.shown.snapshot)]:
+            found.append(Streams(self.case.until(label), topology(self.case, label), self.limit, (*found,)))
+        return found
 
     @cached_property
     def emptied(self) -> dict[str, EmptiedLog]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied
+from workbench.replication.stream.diagnosis.appliers import APPLIER, Applied, unlogged
 from workbench.replication.stream.diagnosis.earlier_logs import log_in_words
-from workbench.replication.stream.diagnosis.queues import Key, Row
+from workbench.replication.stream.diagnosis.queues import Key, Row, other_contents, under_other_commits
 from workbench.replication.stream.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
@@ -82,12 +82,16 @@ def _shown(streams: Streams, then: Streams, told: Applied) -> Iterator[PassedSin
         if row is not None or key is not None or not known:
             key = (row["origin"], row["position"]) if row is not None else key
             yield PassedSince(*about, commit, key, HAD_PART if commit in parts else LACKED, snapshot, place)
-    for behind in then.behind:
-        if behind.applied is told:
-            for why, commits in ((HAD_OTHERWISE, behind.unlike), (HAD_ALONE, behind.unlogged)):
-                for (commit, position), origin in commits:
-                    place = log_in_words(told.source or "", snapshot) if why == HAD_OTHERWISE else ""
-                    yield PassedSince(*about, commit, (origin, position), why, snapshot, place)
+    log = then.logs.get(told.source or "")
+    if log is not None:
+        place = log_in_words(log.server, snapshot)
+        for (commit, position), origin in {
+            *other_contents(told.waiting, log),
+            *under_other_commits(told.waiting, log),
+        }:
+            yield PassedSince(*about, commit, (origin, position), HAD_OTHERWISE, snapshot, place)
+        for (commit, position), origin in unlogged(told, log, told.commit, {}):
+            yield PassedSince(*about, commit, (origin, position), HAD_ALONE, snapshot)
     first = min(((row["commit"], key) for key, row in told.waiting.items()), default=None)
     if told.stopped.get(APPLIER) and first and told.waiting[first[1]]["outcome"] == COMMITTED:
         place = _under(streams, then, told, first[0])[1] or f"the queue of {told.server} of snapshot {snapshot}"
