@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.engine.streams import StreamLog
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
+from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog
 from workbench.replication.stream.diagnosis.gone_from_log import Changed, Gone, still_in
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.sources import ONLY_LOG
@@ -104,7 +104,7 @@ def emptied(context: DetectorContext) -> Iterator[Finding]:
             "GONE_FROM_LOG",
             "error",
             f"{server}: its log has no transaction ({told.file}), and {told.before.place} has {listed(had, 'and')}: "
-            f"{_not_known(streams, server, log)}",
+            f"{_not_known(streams, server, told.before)}",
             server=server,
             evidence=({"file": told.file, "snapshot": told.before.snapshot, "before": log.file},),
             fix=(
@@ -118,9 +118,9 @@ def emptied(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
-def _not_known(streams: Streams, server: str, log: StreamLog) -> str:
+def _not_known(streams: Streams, server: str, before: EarlierLog) -> str:
     """What an emptied log leaves open: of a copy what it has now, of another server what the others lack."""
-    sources = [streams.sources.get(origin) for origin, count in log.committed.items() if count]
+    sources = [streams.sources.get(origin) for origin, count in before.log.committed.items() if count]
     is_copy = all(one and one.server != server and one.known_by not in (None, ONLY_LOG) for one in sources)
     return f"what {server} has now is not known" if is_copy else "what others lack of these is not known"
 
