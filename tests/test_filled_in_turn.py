@@ -25,7 +25,10 @@ def filled(server: str, began: int) -> dict[str, str]:
 def filling(name: str, port: int, began: int) -> str:
     """An agreement that filled its consumer within two seconds."""
     times = f"nsds5replicaLastInitStart: {zulu(began)}\nnsds5replicaLastInitEnd: {zulu(began + 2)}\n"
-    return agreement(name, port).rstrip("\n") + f"\n{times}nsds5replicaLastInitStatus: Error (0) Total update succeeded\n\n"
+    return (
+        agreement(name, port).rstrip("\n")
+        + f"\n{times}nsds5replicaLastInitStatus: Error (0) Total update succeeded\n\n"
+    )
 
 
 def folder(passed_on: int) -> dict[str, Any]:

@@ -27,7 +27,25 @@ def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
         for suffix in one.facts.get("replica", {}) if "origins" in one.facts else ():
             shown.pop((one.server, suffix), None)
         shown |= {(one.server, suffix): origin for suffix, origin in made.items()}
-    return shown | {(one.server, one.suffix or ""): one.origin for one in inputs if one.origin}
+    named: dict[tuple[str, str], tuple[str, str]] = {}
+    for one in inputs:
+        if one.origin:
+            mine = one.server, one.suffix or ""
+            # A later snapshot that names another server for an origin takes it from the server that was named before.
+            moved = {
+                key
+                for key, (origin, snapshot) in named.items()
+                if origin == one.origin and key[1] == mine[1] and snapshot != one.snapshot
+            }
+            named = {key: told for key, told in named.items() if key not in moved} | {mine: (one.origin, one.snapshot)}
+    return shown | {key: origin for key, (origin, _) in named.items()}
+
+
+def origins_as_of(inputs: Iterable[Input], then: Collection[Input]) -> dict[tuple[str, str], str]:
+    """The same at a time, of the inputs until then; later ones count for what these do not name."""
+    now, named = origins_of(then), {(one.suffix or "", one.origin) for one in then if one.origin}
+    later = origins_of(inputs).items()
+    return {key: origin for key, origin in later if key in now or (key[1], origin) not in named} | now
 
 
 def listing(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:

@@ -13,6 +13,7 @@ DEFAULT_SETTING = "default_setting"
 ASKED_IN_ORDER, LOG_READ_FIRST, NOT_CUT_BACK = "asked_in_order", "log_read_first", "log_not_cut_back"
 FILES_OF_ONE_TIME, SAME_HISTORY = "files_of_one_time", "log_of_one_history"
 COLLECTED_IN_ORDER = "collected_in_order"
+MASTER_BY_ONLY_LOG = "master_by_only_log"
 SOURCE_OF_KIN = "source_of_kin"
 DATA_NAMED, NEW_DOMAIN_ENDS = "data_named_by_person", "new_domain_ends"
 
@@ -27,6 +28,7 @@ ASSUMPTIONS: Mapping[str, str] = {
     ASKED_IN_ORDER: "servers were asked in the order of the times that the collected files have for it",
     LOG_READ_FIRST: "a log that ends before what its replicas have was read before them: its server has not lost the end",
     NOT_CUT_BACK: "what a node below a source has, the source has: its log was not cut back between two reports",
+    MASTER_BY_ONLY_LOG: "the one log that numbers its commits is taken for that of the master: no queue shows that it is",
     SOURCE_OF_KIN: "a node of which no table and no setting tells follows the source that others of its database follow",
     DEFAULT_SETTING: "a setting that was not collected is taken to have the default of the program",
     FILES_OF_ONE_TIME: "all files are taken to be of one time: a server may have received since what its older file lacks",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.engine.logs import StoredLog
 from workbench.intake.files import EMPTY, plain_name
 from workbench.intake.inputs import Input
-from workbench.intake.links import links_of, not_deleted, origins_of
+from workbench.intake.links import links_of, not_deleted, origins_as_of
 from workbench.intake.readings import Reading, readings_of
 from workbench.model import Format, Problem, System
 from workbench.replication.entry.rules.entries import Pulling
@@ -305,7 +305,7 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     for row in vectors:
         of_replica.setdefault((row["server"], row["suffix"]), []).append(row)
     about = case.about()
-    shown = origins_of(case.inputs) | origins_of(case.until(label).inputs)
+    shown = origins_as_of(case.inputs, case.until(label).inputs)
     said = _unlike(_said_origins(about), _said_origins(case.told))
 
     def origin_of(server: str, suffix: str | None) -> str | None:

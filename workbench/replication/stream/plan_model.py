@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
+from workbench.replication.stream.diagnosis.appliers import Applied
 from workbench.replication.stream.diagnosis.log_comparison import VOID, Streams
 from workbench.replication.stream.diagnosis.not_given import not_given
 from workbench.replication.stream.rules.repair_model import StreamModel
@@ -39,6 +40,14 @@ def _all_listed(streams: Streams, server: str, origin: str) -> bool:
     """True if all that is known to be on its way to a server stands in a list."""
     both = streams.differences.get((server, origin))
     return both is not None and both.shared is not None and len(both.difference.behind) == both.counts["behind"]
+
+
+def _suppliers(streams: Streams, told: Applied) -> list[str]:
+    """Whose log a replica applies: its master's, or where no log numbers its commits, the known sources of what it has logged."""
+    if told.source is not None or told.unmatched:
+        return [told.source] if told.source else []
+    known = {source.server for source in streams.sources.values() if source.known_by is not None}
+    return sorted(known - {told.server})
 
 
 def model_of_streams(streams: Streams) -> StreamModel:
@@ -110,9 +119,11 @@ def model_of_streams(streams: Streams) -> StreamModel:
         lots.append(ChangeGroup(origin, position, position, count, within=f"{ONLY_ON} {copy}"))
         places.append(-1)
     links = [
-        Link(told.source, told.server, not told.stopped)
+        Link(source, told.server, not told.stopped)
         for told in streams.applied
-        if told.source in servers and told.server in servers
+        if told.server in servers
+        for source in _suppliers(streams, told)
+        if source in servers
     ]
 
     number_of = {key: number for number, key in enumerate(made)}

@@ -53,7 +53,7 @@ def _logs(streams: Sequence[Row]) -> str:
         committed = outcomes.pop("committed", 0)
         others = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()) if outcome != "event")
         lag = row["lag"]
-        source = "(source)" if row["source_known_by"] else "(not known)"
+        source = "(source)" if row["source"] and row["source_known_by"] else "(not known)"
         behind = [source, "", ""] if lag is None else [f"{lag[key]:,}" for key in ("transactions", "bytes", "rows")]
         counts = [f"{row[key]:,}" for key in ("bytes", "rows_seen", "rows_kept", "rows_cancelled")]
         rows.append([row["server"], row["origin"], f"{committed:,}", others or "-", *counts, *behind])

@@ -12,16 +12,14 @@ from workbench.contracts.replication import Explanation, PlanGrounds, Sections
 from workbench.diagnosis.verdict_rows import Verdicts
 from workbench.engine.logs import StoredLog
 from workbench.model import Finding, System
-from workbench.replication.stream.diagnosis.appliers import told_beyond
 from workbench.replication.stream.diagnosis.log_comparison import Streams
 from workbench.replication.stream.diagnosis.rows import applier_rows, copy_rows, log_rows, replica_rows
 from workbench.replication.stream.diagnosis.sources import with_sources
 from workbench.replication.stream.diagnosis.stream_verdicts import judged_by_stream
-from workbench.replication.stream.explanation import verdicts_by_stream, would_send
+from workbench.replication.stream.explanation import named_position, verdicts_by_stream, would_send
 from workbench.replication.stream.plan_counts import StreamCounts
 from workbench.replication.stream.plan_model import model_of_streams
 from workbench.replication.stream.sections import streams_text
-from workbench.rules.assumptions import LOG_READ_FIRST
 from workbench.rules.repair_model import Model
 from workbench.rules.send_session import NOTHING, SEND, SENT
 from workbench.topology.topology import Topology
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
 
     from workbench.diagnosis.detector_context import DetectorContext
 
-_OF_THE_ORDER = frozenset({"PENDING_CHANGES", "QUEUE_GAP"})
-"""Findings that would be others if servers had been collected in another order."""
+_OF_QUEUES = frozenset({"PENDING_CHANGES", "QUEUE_GAP"})
+"""Findings that would be others if servers had been collected in another order, or if a replica had another master."""
 
 
 class StreamReplication:
@@ -60,10 +58,10 @@ class StreamReplication:
     def grounded(self, findings: Iterable[Finding], judged: Verdicts) -> Iterator[Finding]:
         """What rests on the source that was taken for that of an origin, and on the order in which servers were collected."""
         streams = judged.streams
-        past = _past_a_log(streams) if streams is not None else frozenset[str]()
         for finding in with_sources(findings, streams.sources if streams is not None else {}):
-            ordered = finding.code in _OF_THE_ORDER and finding.server in past
-            yield replace(finding, assumes=(*finding.assumes, LOG_READ_FIRST)) if ordered else finding
+            of_queue = streams is not None and finding.server is not None and finding.code in _OF_QUEUES
+            more = streams.assumes_of_queue(finding.server or "") if streams is not None and of_queue else ()
+            yield replace(finding, assumes=tuple(dict.fromkeys((*finding.assumes, *more)))) if more else finding
 
     def sections(self, system: System, found: Mapping[str, Any]) -> Sections:
         """Logs, copies and appliers."""
@@ -82,25 +80,13 @@ class StreamReplication:
         self, case: Case, shown: Topology, position: str, logs: Mapping[str, StoredLog] | None = None
     ) -> Explanation:
         """By the logs that hold it, and what each other log holds behind the last transaction that both have."""
-        return Explanation(position, verdicts_by_stream(case, shown, position), partial(_streamers, case, shown))
+        streams = Streams(case, shown)
+        position = named_position(streams, position)
+        return Explanation(position, verdicts_by_stream(streams, position), partial(_streamers, streams))
 
 
-def _past_a_log(streams: Streams) -> frozenset[str]:
-    """The replicas of a master whose log ends before what one of them applied or has in its queue.
-
-    log of m ends with commit 4, s applied 6     the log was read before s was asked, or m lost its end
-    """
-    ends = {name: log.last_commit for name, log in streams.logs.items() if log.by_commit}
-    early = {
-        name
-        for name, last in ends.items()
-        if last is not None and told_beyond(streams.applied, streams.logs[name]).top > last
-    }
-    return frozenset(replica.server for replica in streams.applied if replica.source in early)
-
-
-def _streamers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
+def _streamers(streams: Streams, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
     """Whether the transaction is in what each other log holds behind the last one that both have."""
-    for supplier, sent, why in would_send(Streams(case, shown), key, consumer):
+    for supplier, sent, why in would_send(streams, key, consumer):
         sender = {"supplier": supplier, "link": None, "link_enabled": None, "decision": SEND if sent else NOTHING}
         yield {**sender, "outcome": SENT if sent else None, "why": why}

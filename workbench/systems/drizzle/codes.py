@@ -26,6 +26,12 @@ CODES = {
     "BIG_TRANSACTION": Code("a transaction is so big that it holds others back", ("info", "warning")),
     "APPLIER_STOPPED": Code("a thread of a replica stands still", ("error",)),
     "APPLIED_WENT_BACK": Code("a replica says that it applied less than in an earlier snapshot", ("warning",)),
+    "NOTHING_IN_COMMON": Code(
+        "two logs have no transaction of one server id in common: nothing tells their order", ("info",)
+    ),
+    "PASSED_OVER": Code(
+        "a replica went on behind what an earlier snapshot shows that it could not apply", ("warning",)
+    ),
     "MASTER_NOT_MATCHED": Code("nothing tells which collected log is that of a master of a replica", ("warning",)),
     "QUEUE_GAP": Code("commits are neither applied nor in the queue of a replica", ("warning", "error")),
 }

@@ -44,6 +44,8 @@ from workbench.systems.drizzle.formats import TRANSACTION_LOG
 from workbench.systems.drizzle.gone_from_log import EARLIER_LOGS
 from workbench.systems.drizzle.not_compared import not_compared
 from workbench.systems.drizzle.not_understood import not_understood
+from workbench.systems.drizzle.nothing_in_common import nothing_in_common
+from workbench.systems.drizzle.passed_over import passed_over
 from workbench.systems.drizzle.queues import QUEUES
 from workbench.systems.drizzle.taken_back import taken_back, taken_back_at_source
 
@@ -576,12 +578,13 @@ DETECTORS: Detectors = {
         ahead_otherwise,
         taken_back,
         not_compared,
+        nothing_in_common,
         repeated,
         damaged,
         *EARLIER_LOGS,
         not_understood,
         ragged,
     ),
-    APPLYING: QUEUES,
+    APPLYING: (*QUEUES, passed_over),
     LAG: (big,),
 }

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
+from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog
 from workbench.replication.stream.diagnosis.gone_from_log import Changed, Gone, still_in
 from workbench.replication.stream.diagnosis.log_comparison import Streams
+from workbench.replication.stream.diagnosis.sources import ONLY_LOG
 from workbench.replication.stream.rules.segments import COMMITTED
 
 if TYPE_CHECKING:
@@ -23,11 +25,12 @@ def gone_from_log(context: DetectorContext) -> Iterator[Finding]:
     for (server, origin), gone in sorted(streams.gone.items()):
         positions, them = [show(one.position) for one in gone], "it" if len(gone) == 1 else "them"
         source = None if streams.is_open(origin) else streams.source_of(origin)
+        held = _held(streams, server, origin, gone, them) if source == server else ""
         yield Finding(
             "GONE_FROM_LOG",
             "error",
             f"{server}: its log lacks {counted(len(gone), 'transaction')} of server {origin} ({_first(positions)}) that "
-            f"{_earlier(server, gone)} has{_held(streams, server, origin, gone, them) if source == server else ''}",
+            f"{_earlier(server, gone)} has{_as_source(gone, origin)}{held}",
             server=server,
             origin=origin,
             items=tuple(positions[:ITEMS_SHOWN]),
@@ -35,7 +38,9 @@ def gone_from_log(context: DetectorContext) -> Iterator[Finding]:
                 {"position": show(one.position), "snapshot": one.snapshot, "file": one.file} for one in gone
             ),
             fix=(
-                _of_a_source(server, them, _applied(streams, server, origin, gone, them))
+                _of_a_former_source(server, them, gone)
+                if any(one.moved for one in gone)
+                else _of_a_source(server, them, _applied(streams, server, origin, gone, them))
                 if source == server
                 else _of_a_copy(streams, server, origin, gone),
             ),
@@ -72,6 +77,52 @@ def purged_before_copies(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def emptied(context: DetectorContext) -> Iterator[Finding]:
+    """Logs without a transaction, where an earlier log of the same server has some, or nothing tells what the server has."""
+    streams, show = context.verdicts.streams, context.topology.system.show
+    assert streams is not None
+    for server, told in sorted(streams.emptied.items()):
+        if told.before is None:
+            yield Finding(
+                "UNREADABLE_INPUT",
+                "warning",
+                f"{server}: its log has no transaction ({told.file}): what {server} committed is not known",
+                server=server,
+                evidence=({"file": told.file},),
+                fix=(step(f"collect the log of {server} again", "copies are held against it, and purges rest on it"),),
+            )
+            continue
+        log = told.before.log
+        had = [
+            f"{counted(count, 'transaction')} of server {origin} (from {show(log.first_commits(origin, 1)[0])} on)"
+            for origin, count in sorted(log.committed.items())
+            if count
+        ]
+        yield Finding(
+            "GONE_FROM_LOG",
+            "error",
+            f"{server}: its log has no transaction ({told.file}), and {told.before.place} has {listed(had, 'and')}: "
+            f"{_not_known(streams, server, told.before)}",
+            server=server,
+            evidence=({"file": told.file, "snapshot": told.before.snapshot, "before": log.file},),
+            fix=(
+                step(
+                    f"collect the log of {server} again; if it is empty there, keep {told.before.place}, and look for the rows "
+                    f"on {server}",
+                    f"{server} had them, as its earlier log shows, and its log gives them to no server",
+                    f"do not provision {server} before its rows are compared",
+                ),
+            ),
+        )
+
+
+def _not_known(streams: Streams, server: str, before: EarlierLog) -> str:
+    """What an emptied log leaves open: of a copy what it has now, of another server what the others lack."""
+    sources = [streams.sources.get(origin) for origin, count in before.log.committed.items() if count]
+    is_copy = all(one and one.server != server and one.known_by not in (None, ONLY_LOG) for one in sources)
+    return f"what {server} has now is not known" if is_copy else "what others lack of these is not known"
 
 
 def numbered_anew(context: DetectorContext) -> Iterator[Finding]:
@@ -199,6 +250,23 @@ def _of_a_source(server: str, them: str, applied: str) -> Mapping[str, Any]:
     )
 
 
+def _as_source(found: Sequence[Gone | Changed], origin: str) -> str:
+    """What the servers of earlier logs were, as the end of a sentence; empty: the same server."""
+    holders = sorted({one.holder for one in found if one.moved})
+    return f", when {listed(holders, 'and')} was the source of server {origin}" if holders else ""
+
+
+def _of_a_former_source(server: str, them: str, gone: Sequence[Gone]) -> Mapping[str, Any]:
+    """What to do about what a server lacks that was made the source of an origin in place of another one."""
+    was, logs = ({one.holder for one in gone if one.moved}, {one.log for one in gone if one.moved})
+    return step(
+        f"look for the rows of {them} on {server}; if they are missing, {server} became the source without {them}: save {them} "
+        f"from {listed(sorted(logs), 'and')}, and decide whether all servers get {them}",
+        f"{listed(sorted(was), 'and')} committed {them}, and the log of {server} gives {them} to no server",
+        f"before you apply {them} anywhere, compare the rows with what {server} committed since",
+    )
+
+
 def _of_a_copy(streams: Streams, server: str, origin: str, gone: Sequence[Gone]) -> Mapping[str, Any]:
     they, them = ("it", "it") if len(gone) == 1 else ("they", "them")
     source = None if streams.is_open(origin) else streams.source_of(origin)
@@ -230,7 +298,7 @@ def changed_in_log(context: DetectorContext) -> Iterator[Finding]:
             "TXN_CONFLICT",
             "error",
             f"{server}: its log has {counted(len(changed), 'transaction')} of server {origin} ({_first(positions)}) with another "
-            f"content or end than {earlier}: nothing tells which of the two was committed",
+            f"content or end than {earlier}{_as_source(changed, origin)}: nothing tells which of the two was committed",
             server=server,
             origin=origin,
             items=tuple(positions[:ITEMS_SHOWN]),
@@ -238,12 +306,14 @@ def changed_in_log(context: DetectorContext) -> Iterator[Finding]:
             fix=(
                 step(
                     f"compare the rows that {they} changed on {server} with both logs, and apply {them} nowhere before that",
-                    "a log is only ever appended to: one of the two is of another server, or was changed",
+                    "both servers gave these numbers: each may have committed its own"
+                    if any(one.moved for one in changed)
+                    else "a log is only ever appended to: one of the two is of another server, or was changed",
                     f"if {server} was made anew, its numbers began anew: then provision its replicas from it",
                 ),
             ),
         )
 
 
-EARLIER_LOGS = (gone_from_log, purged_before_copies, changed_in_log, numbered_anew, queued_alone)
+EARLIER_LOGS = (gone_from_log, emptied, purged_before_copies, changed_in_log, numbered_anew, queued_alone)
 """What looks for findings of which the present log of a server tells nothing by itself."""

@@ -33,6 +33,7 @@ from workbench.replication.stream.rules.repair_model import StreamModel
 from workbench.replication.stream.rules.segments import ABORTED, COMMITTED, NUMBER_REUSED, ROLLED_BACK
 from workbench.rules.repair_model import MissingAt, Model
 from workbench.safety import printable
+from workbench.systems.drizzle.confirmation import had_before, thrown_away, was_source
 from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Logs, Operation, Place
@@ -121,51 +122,8 @@ class ApplyTransactions:
                     break
         if lots:
             load = f"the rows of {counted(len(lots), 'transaction')} on {need.server}"
-            asked = _had_before(view, need.server, lots)
+            asked = had_before(view, need.server, lots) or was_source(view, need.server, lots)
             yield ProposedRepair(APPLY, _says(lots, need.server), tuple(steps), load=load, refused=why, unasked=asked)
-
-
-def _had_before(view: View, server: str, lots: Iterable[int]) -> str:
-    """Why a person has to ask for what an earlier log of a server has: its rows may be there; empty: no earlier log has it."""
-    streams, model, show = view.context.verdicts.streams, view.model, view.context.topology.system.show
-    assert streams is not None
-    wanted = {(model.lots[number].origin, model.lots[number].last) for number in lots}
-    had = [
-        gone
-        for (name, origin), of_log in streams.gone.items()
-        for gone in of_log
-        if name == server and (origin, gone.position) in wanted
-    ]
-    if not had:
-        return ""
-    named, them = listed([show(gone.position) for gone in had], "and", _NAMED), "it" if len(had) == 1 else "them"
-    return (
-        f"{server} had {named}, as {listed(sorted({gone.log for gone in had}), 'and')} shows, and must not apply {them} twice: "
-        f"first see whether the rows of {them} are there (GONE_FROM_LOG)"
-    )
-
-
-def _thrown_away(view: View, server: str) -> str:
-    """Why a person has to ask for all data in place of those of a server, whatever it lacks: earlier logs show more of it."""
-    streams, show = view.context.verdicts.streams, view.context.topology.system.show
-    assert streams is not None
-    own = [told for told in streams.alone_before if told.server == server]
-    gone = [lost for (name, _), of_log in streams.gone.items() if name == server for lost in of_log]
-    if not own and not gone:
-        return ""
-    places = listed(sorted({told.earlier.place for told in own} or {lost.log for lost in gone}), "and")
-    if own:
-        kept = [f"{show(at)} of server {told.origin}" for told in own for at in told.positions]
-        named, them = listed(kept, "and", _NAMED), "it" if len(kept) == 1 else "them"
-        return (
-            f"{places} shows {named}, which no log of another server has: if the rows of {them} are on {server}, they are thrown "
-            f"away; first look for them, and save them (ERRANT_CHANGE, GONE_FROM_LOG)"
-        )
-    named, them = listed([show(lost.position) for lost in gone], "and", _NAMED), "it" if len(gone) == 1 else "them"
-    return (
-        f"{server} had {named}, as {places} shows: first see whether the rows of {them} are there (GONE_FROM_LOG): then its log "
-        f"alone lost {them}, and its data need not be replaced for {them}"
-    )
 
 
 def _says(lots: Sequence[int], server: str) -> str:
@@ -514,6 +472,7 @@ class Provision:
         whole = (name for name, one in model.servers.items() if name not in {need.server, *own} and lots <= one.holds)
         origins = sorted({model.lots[number].origin for number in lots})
         guessed = [origin for origin in origins if streams.is_open(origin)]
+        made = [code for origin in origins for code in streams.assumes(origin)]
         inside = [one for one in sorted(lots) if MissingAt(need.server, one) in model.missing()]
         compared = inside and not any((need.server, lot) in model.unlike for lot in lots)
         for source in sorted(whole)[:2]:
@@ -536,7 +495,7 @@ class Provision:
                 sends=printable(todo.rstrip()) + "\n",
                 changes=ALL,
                 effects=({"do": "initialise", "source": source, "server": need.server},),
-                assumes=tuple(dict.fromkeys(code for origin in origins for code in streams.assumes(origin))),
+                assumes=tuple(dict.fromkeys([*made, *streams.assumes_of_queue(need.server)])),
             )
             yield ProposedRepair(
                 PROVISION,
@@ -551,7 +510,7 @@ class Provision:
                 or (
                     _names_first(guessed) if guessed and any((need.server, lot) in model.unlike for lot in lots) else ""
                 ),
-                asked or _thrown_away(view, need.server),
+                asked or thrown_away(view, need.server) or was_source(view, need.server, lots),
             )
 
 

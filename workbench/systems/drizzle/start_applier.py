@@ -47,6 +47,7 @@ class StartApplier:
                 undo=f"stop {link.consumer}",
                 sends=todo,
                 effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
+                assumes=_assumes(view, link.supplier, link.consumer),
             )
             yield ProposedRepair(
                 START,
@@ -56,6 +57,16 @@ class StartApplier:
                 refused=_lacking_in_queue(view, link.consumer),
                 unasked=_perhaps_passed(view, link.consumer),
             )
+
+
+def _assumes(view: View, supplier: str, consumer: str) -> tuple[str, ...]:
+    """What is taken for granted of the log that a replica goes on with, as codes."""
+    streams = view.context.verdicts.streams
+    assert streams is not None
+    made = [
+        code for origin in streams.origins if streams.source_of(origin) == supplier for code in streams.assumes(origin)
+    ]
+    return tuple(dict.fromkeys([*made, *streams.assumes_of_queue(consumer)]))
 
 
 def _stopped(view: View, server: str) -> list[str]:

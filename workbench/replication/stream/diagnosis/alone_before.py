@@ -37,6 +37,8 @@ def alone_before(streams: Streams) -> Iterator[AloneBefore]:
     """The same of every server whose earlier logs have something of their own that its present log does not have."""
     told = set[tuple[str, str, str]]()
     for server, earlier in streams.earlier:
+        if earlier.moved:
+            continue  # it is the log of another server
         others = [log for name, log in streams.logs.items() if name != server]
         others += [other.log for name, other in streams.earlier if name != server]
         for origin in sorted(earlier.log.sums):

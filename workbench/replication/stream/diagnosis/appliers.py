@@ -46,6 +46,7 @@ class Applied:
     in_part  position -> what its queue holds in part of what it has not applied
     waiting  what its queue holds whole of that
     unmatched  nothing tells which of the collected logs is that of this master
+    assumed  the source is the one log that numbers its commits, and nothing in its queue shows that it is its master's
     """
 
     server: str
@@ -58,6 +59,7 @@ class Applied:
     in_part: Mapping[str, Piece] = field(default_factory=dict)
     waiting: Mapping[Key, Row] = field(default_factory=dict)
     unmatched: bool = False
+    assumed: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,16 @@ def told_beyond(applied: Sequence[Applied], log: StreamLog) -> Beyond:
     return Beyond(waiting, top)
 
 
+def past_their_logs(applied: Sequence[Applied], logs: Mapping[str, StreamLog]) -> frozenset[str]:
+    """The replicas of a master whose log ends before what one of them applied or has in its queue.
+
+    log of m ends with commit 4, s applied 6     the log was read before s was asked, or m lost its end
+    """
+    ends = {name: log.last_commit for name, log in logs.items() if log.by_commit}
+    early = {name for name, last in ends.items() if last is not None and told_beyond(applied, logs[name]).top > last}
+    return frozenset(replica.server for replica in applied if replica.source in early)
+
+
 def _ended_parts(replica: Applied) -> list[int]:
     return [piece.commit for piece in replica.in_part.values() if piece.commit is not None]
 
@@ -187,7 +199,9 @@ def applied_of(case: Case, shown: Topology, logs: Mapping[str, StreamLog]) -> li
             key: row for key, row in (held.whole if held else {}).items() if commit is None or row["commit"] > commit
         }
         unmatched = source is None and candidates
-        found.append(Applied(server, master, source, commit, waits, stopped, server not in cut, left, whole, unmatched))
+        assumed = source is not None and not (held and master_of(held, [logs[source]]))
+        told = server, master, source, commit, waits, stopped, server not in cut, left, whole, unmatched
+        found.append(Applied(*told, assumed and _by_earlier_queue(case, label, logs, server, master) != source))
     return found
 
 
@@ -305,10 +319,8 @@ def behind_of(
     at_least = beyond.top - end > len(numbered)
     passing, broken_off = (sorted(((commit, at), of) for (of, at), commit in each.items()) for each in (never, in_log))
     lists = gaps, lacks, parts, in_part, seen, unlike[:limit], len(unlike)
-    unlogged = _unlogged(one, log, after, gone)
-    return Behind(
-        one, waits, *lists, purged, at_least, passing, unlogged, unlike_first, len(others), broken_off, unended
-    )
+    alone = unlogged(one, log, after, gone)
+    return Behind(one, waits, *lists, purged, at_least, passing, alone, unlike_first, len(others), broken_off, unended)
 
 
 def _is_below(log: StreamLog, commit: int) -> bool:
@@ -316,7 +328,7 @@ def _is_below(log: StreamLog, commit: int) -> bool:
     return log.first_commit is not None and commit < log.first_commit
 
 
-def _unlogged(one: Applied, log: StreamLog, after: int, gone: Mapping[Key, int]) -> list[tuple[Commit, str]]:
+def unlogged(one: Applied, log: StreamLog, after: int, gone: Mapping[Key, int]) -> list[tuple[Commit, str]]:
     """What a queue holds between two commits of its master's log, and that does not have; none where the log lost records.
 
     log of m    101 (commit 1)  102 (commit 2)  104 (commit 4)

@@ -44,7 +44,7 @@ def by_earlier_logs(streams: Streams) -> dict[tuple[str, str], ByEarlierLog]:
     found: dict[tuple[str, str], ByEarlierLog] = {}
     for source, earlier in streams.earlier:
         now = streams.logs[source]
-        for origin in sorted(earlier.log.sums.keys() & now.sums.keys()):
+        for origin in sorted(filter(earlier.tells_of, now.sums)):
             of_another = streams.source_of(origin) != source or streams.is_open(origin)
             if of_another or not _begins_behind(now, earlier.log, origin):
                 continue
@@ -107,7 +107,8 @@ def whole_before_in(
         return None
     here = streams.segmented(server).messages(origin, [position]).get(position)
     for name, earlier in reversed(streams.earlier):
-        row = earlier.log.rows_of(origin, [position]).get(position) if name == server else None
+        told = name == server and not earlier.moved
+        row = earlier.log.rows_of(origin, [position]).get(position) if told else None
         if row is None or row["outcome"] != COMMITTED:
             continue
         segmented = SegmentedLog(earlier.log, streams.case.parts("segments", earlier.file))

@@ -77,7 +77,7 @@ def commits_elsewhere(
     if upto - one.commit - len({commit for commit in there if one.commit < commit <= upto}) <= 0:
         return Found({}, {})
     found: dict[int, Elsewhere] = {}
-    for witness in _witnesses(case, label, applied, one, upto):
+    for witness in _witnesses(case, label, applied, one, upto, log.file if log is not None else None):
         if not _agrees(witness, one, log):
             continue
         for key, row in witness.rows.items():
@@ -257,19 +257,27 @@ def _rows_under(log: StreamLog, commits: Sequence[int]) -> dict[int, tuple[Key, 
     }
 
 
-def _witnesses(case: Case, label: str, applied: Sequence[Applied], one: Applied, upto: int) -> Iterator[_Witness]:
-    """The queues of other replicas first, then what was collected earlier, the latest first."""
+def _witnesses(
+    case: Case, label: str, applied: Sequence[Applied], one: Applied, upto: int, present: str | None = None
+) -> Iterator[_Witness]:
+    """The queues of other replicas first, then what was collected earlier, the latest first.
+
+    present  the file of the present log of the master: another one of that snapshot was copied or exported besides
+    """
     labels = list(case.snapshots)
     before = labels[: labels.index(label)][::-1] if label in labels else []
     for snapshot in (label, *before):
         earlier = f" of snapshot {snapshot}" if snapshot != label else ""
-        for file in case.inputs if earlier else ():
+        for file in case.inputs if earlier or present else ():
+            if not earlier and (file.file == present or file.server != one.source):
+                continue
+            besides = "" if earlier else f" of snapshot {snapshot} ({file.file})"
             same = file.server == one.source if one.source else file.server != one.server
             if same and file.snapshot == snapshot and file.kind and format_with(file.kind).is_log:
                 where = (pc.field("commit") > one.commit) & (pc.field("commit") <= upto)
                 rows = rows_where(case.parts("transactions", file), COLUMNS, where).to_pylist()
                 whole = {(row["origin"], row["position"]): row for row in rows if row["outcome"] in WHOLE}
-                yield _Witness(f"the log of {file.server}{earlier}", whole, [file])
+                yield _Witness(f"the log of {file.server}{earlier}{besides}", whole, [file])
         queues = queues_of(case, snapshot, masters_in(case, snapshot))
         for server, of_master in sorted(queues.items()):
             if server == one.server and not earlier:

@@ -40,6 +40,7 @@ class Gone(NamedTuple):
     holder   the name of the server in that snapshot: its file may have another one now
     content  a hash of what counts of it
     ordered  whether that place is its own
+    moved    the server of that log was the source of the origin then, and is not now
     """
 
     position: str
@@ -49,6 +50,7 @@ class Gone(NamedTuple):
     file: str
     content: int | None
     ordered: bool = True
+    moved: bool = False
 
     @property
     def log(self) -> str:
@@ -57,12 +59,16 @@ class Gone(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A transaction with one content in an earlier log of a server, and with another one in the present log."""
+    """A transaction with one content in an earlier log of a server, and with another one in the present log.
+
+    moved  as of what is gone
+    """
 
     position: str
     place: int
     snapshot: str
     holder: str
+    moved: bool = False
 
     @property
     def log(self) -> str:
@@ -99,13 +105,13 @@ def history_of(streams: Streams) -> History:
     found = History()
     for server, earlier in streams.earlier:
         log, now = earlier.log, streams.logs[server]
-        for origin in sorted(log.sums.keys() & now.sums.keys()):
+        for origin in sorted(filter(earlier.tells_of, now.sums)):
             one, key = compared(log, now, origin, LOOKED_BACK), (server, origin)
             if one.shared is not None:
                 gone.setdefault(key, {}).update((each.position, each) for each in _gone(earlier, one, now, origin))
                 again = {each.position: each for each in _changed(earlier, one.difference.conflicts, now, origin)}
                 changed.setdefault(key, {}).update(again)
-        if (anew := _renumbered(earlier, now)) is not None:
+        if not earlier.moved and (anew := _renumbered(earlier, now)) is not None:
             found.renumbered[server] = anew
     for key, of_log in gone.items():
         if of_log:
@@ -131,9 +137,8 @@ def _gone(earlier: EarlierLog, one: Compared, now: StreamLog, origin: str) -> It
         # Of logs that number their commits the number is the place.
         place = places[position] if now.by_commit else behind + min(side, SIDE_BY_SIDE)
         ordered = now.by_commit or side < SIDE_BY_SIDE
-        yield Gone(
-            position, place, earlier.snapshot, earlier.server, log.file, rows[position]["content"], ordered=ordered
-        )
+        content, moved = rows[position]["content"], bool(earlier.moved)
+        yield Gone(position, place, earlier.snapshot, earlier.server, log.file, content, ordered, moved)
 
 
 def without_starts(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -145,7 +150,7 @@ def _changed(earlier: EarlierLog, positions: Sequence[str], now: StreamLog, orig
     """A number that was given again, or that came with two contents in the present log alone, is told by other findings."""
     for position, row in now.rows_of(origin, positions).items():
         if row["outcome"] != CONFLICT and row["why"] != NUMBER_REUSED:
-            yield Changed(position, row[now.order], earlier.snapshot, earlier.server)
+            yield Changed(position, row[now.order], earlier.snapshot, earlier.server, bool(earlier.moved))
 
 
 def _renumbered(earlier: EarlierLog, now: StreamLog) -> Renumbered | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -22,12 +22,20 @@ from workbench.engine.streams import StreamLog
 from workbench.engine.streams_unnumbered import ContentsOfTwo, contents_compared, whole_beside
 from workbench.intake.inputs import Input
 from workbench.replication.stream.diagnosis.alone_before import AloneBefore, alone_before
-from workbench.replication.stream.diagnosis.appliers import Applied, Behind, applied_of, behind_of, told_beyond
+from workbench.replication.stream.diagnosis.appliers import (
+    Applied,
+    Behind,
+    applied_of,
+    behind_of,
+    past_their_logs,
+    told_beyond,
+)
 from workbench.replication.stream.diagnosis.broken_commits import BrokenCommit, broken_commits, without_number
 from workbench.replication.stream.diagnosis.by_earlier_log import ByEarlierLog, by_earlier_logs
 from workbench.replication.stream.diagnosis.commits_elsewhere import Elsewhere, Found, commits_elsewhere, rows_of
 from workbench.replication.stream.diagnosis.contents import with_contents
 from workbench.replication.stream.diagnosis.earlier_logs import EarlierLog, earlier_logs
+from workbench.replication.stream.diagnosis.emptied_logs import EmptiedLog, emptied_logs
 from workbench.replication.stream.diagnosis.gone_from_log import (
     Changed,
     Gone,
@@ -37,19 +45,19 @@ from workbench.replication.stream.diagnosis.gone_from_log import (
     without_starts,
 )
 from workbench.replication.stream.diagnosis.parts import SegmentedLog, behind_as_unknown, by_messages
+from workbench.replication.stream.diagnosis.passed_since import PassedSince, passed_since
 from workbench.replication.stream.diagnosis.queues import Key
 from workbench.replication.stream.diagnosis.sources import StreamSource, named_by_person, source_of
 from workbench.replication.stream.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.replication.stream.rules.streams import (
     ANYWHERE,
+    BEGINS_LATER,
     COPY_AHEAD,
     GONE_FROM_SOURCE,
     NOTHING_SHARED,
 )
-from workbench.topology.topology import Topology
-
-if TYPE_CHECKING:
-    pass
+from workbench.rules.assumptions import LOG_READ_FIRST, MASTER_BY_ONLY_LOG
+from workbench.topology.topology import Topology, topology
 
 Row = Mapping[str, Any]
 
@@ -83,8 +91,10 @@ EVIDENT = {
 class Streams:
     """The logs of one snapshot, and each held against the source of its origins."""
 
-    def __init__(self, case: Case, shown: Topology, limit: int = LISTED) -> None:
-        self.case, self.shown, self.limit = case, shown, limit
+    def __init__(
+        self, case: Case, shown: Topology, limit: int = LISTED, before: Sequence[Streams] | None = None
+    ) -> None:
+        self.case, self.shown, self.limit, self._before = case, shown, limit, before
         self._between: dict[tuple[str, str, str, bool], Compared] = {}
         self._contents: dict[tuple[str, str, str], ContentsOfTwo] = {}
         self._broken: dict[str, Mapping[Key, BrokenCommit]] = {}
@@ -150,6 +160,12 @@ class Streams:
         """What is taken for granted of the source of an origin, as codes."""
         return self.sources[origin].assumes if origin in self.sources else ()
 
+    def assumes_of_queue(self, server: str) -> tuple[str, ...]:
+        """What is taken for granted where the queue of a server is held against the log of its master, as codes."""
+        order = (LOG_READ_FIRST,) if server in past_their_logs(self.applied, self.logs) else ()
+        assumed = any(one.assumed for one in self.applied if one.server == server)
+        return (*order, MASTER_BY_ONLY_LOG) if assumed else order
+
     @cached_property
     def differences(self) -> dict[tuple[str, str], Compared]:
         """(server, origin) -> what its log lacks of the source's."""
@@ -165,13 +181,21 @@ class Streams:
             if one.first and self.may_be_past(*key)
         }
         found = {key: self._without_gone(*key, one) for key, one in found.items()}
+        found = {key: self._shown_before(*key, one) for key, one in found.items()}
         found = {key: self._settled(key[0], self.source_for(*key), one) for key, one in found.items()}
-        # Two logs that are not alike are that once, however they are held against each other.
+        # Two logs that are not alike are that once, however they are held against each other. Of two without anything in common
+        # each may lack what the other one has.
         return {
             key: one
             for key, one in found.items()
-            if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first
+            if key[0] != self.source_of(key[1]) or one.counts["inside"] or one.first or self.apart(*key, one)
         }
+
+    def apart(self, server: str, origin: str, one: Compared) -> bool:
+        """True if the log of a server and that it is held against have nothing of an origin in common, and both have some."""
+        other = self.source_for(server, origin)
+        having = [self.logs[name].committed.get(origin, 0) for name in (server, other) if name in self.logs]
+        return one.shared is None and not one.difference.unrelated and len(having) == 2 and all(having)
 
     @cached_property
     def history(self) -> History:
@@ -182,6 +206,26 @@ class Streams:
     def earlier(self) -> list[tuple[str, EarlierLog]]:
         """Each log of a snapshot before, with the name that its server has now."""
         return [*earlier_logs(self)]
+
+    @cached_property
+    def before(self) -> Sequence[Streams]:
+        """The streams of each earlier snapshot, as they were judged then; they share those before them."""
+        if self._before is not None:
+            return self._before
+        labels, found = [*self.case.snapshots], list[Streams]()
+        for label in labels[: labels.index(self.shown.snapshot)]:
+            found.append(Streams(self.case.until(label), topology(self.case, label), self.limit, (*found,)))
+        return found
+
+    @cached_property
+    def emptied(self) -> dict[str, EmptiedLog]:
+        """Server -> its log that shows no transaction."""
+        return {one.server: one for one in emptied_logs(self)}
+
+    @cached_property
+    def passed_since(self) -> list[PassedSince]:
+        """What replicas are past now, and an earlier snapshot shows that they could not apply."""
+        return passed_since(self)
 
     @cached_property
     def by_earlier(self) -> dict[tuple[str, str], ByEarlierLog]:
@@ -232,6 +276,24 @@ class Streams:
         counts["unknown"] += len(lacks)
         counts["errant"] -= len(one.difference.errant) - len(errant)
         return replace(one, difference=replace(one.difference, unknown=unknown, errant=errant), counts=counts)
+
+    def _shown_before(self, server: str, origin: str, one: Compared) -> Compared:
+        """The same without what its log begins behind, and an earlier log of it has whole."""
+        asked = [at for at, _, why in one.difference.unknown if why == BEGINS_LATER]
+        there = {at for at in asked if self.logged_before(server, origin, at)} if asked else set[str]()
+        left = [entry for entry in one.difference.unknown if entry[0] not in there or entry[2] != BEGINS_LATER]
+        counts = one.counts.copy()
+        counts["unknown"] -= len(one.difference.unknown) - len(left)
+        return replace(one, difference=replace(one.difference, unknown=left), counts=counts) if there else one
+
+    def logged_before(self, server: str, origin: str, position: str) -> EarlierLog | None:
+        """The latest earlier log of a server that has a transaction whole; None: there is none."""
+        mine = (each for name, each in reversed(self.earlier) if name == server and not each.moved)
+        for each in mine:
+            row = each.log.rows_of(origin, [position]).get(position)
+            if row is not None and row["outcome"] == COMMITTED:
+                return each
+        return None
 
     def _settled(self, server: str, source: str | None, one: Compared) -> Compared:
         """The same without what its log leaves open and a replica tells itself: where it stands in the log of its master."""

@@ -42,6 +42,7 @@ class NotGiven(NamedTuple):
     holders   the servers whose logs have it whole, and have the same messages as far as the source's log shows them
     changed   the log of the source has it whole, and with another content than that earlier log
     earlier   the log of an earlier snapshot that has it whole, in words; empty: none is known
+    moved     that is the log of the server that was the source then
     """
 
     place: int
@@ -51,12 +52,17 @@ class NotGiven(NamedTuple):
     snapshot: str | None = None
     changed: bool = False
     earlier: str = ""
+    moved: bool = False
 
     def says(self, source: str, name: str) -> str:
         """What is the matter with it; `name` is how the position is shown."""
         if self.position is None:
             return f"the log of {source} lost records there"
         whole = f" (whole in the log of {listed(self.holders, 'or')})" if self.holders else ""
+        if self.moved:
+            if self.changed:
+                return f"the log of {source} has {name} with another content than {self.earlier}"
+            return f"the log of {source} lacks {name}, and {self.earlier} has it{whole}"
         if self.changed:
             return f"the log of {source} has {name} with another content than in snapshot {self.snapshot}"
         if self.snapshot is not None:
@@ -93,10 +99,13 @@ def not_given(streams: Streams, server: str, origin: str) -> list[NotGiven]:
         if both.shared.begins < gone.place < upto:
             others = sorted(streams.logs.keys() - {source, server}) if gone.ordered else []
             having = tuple(name for name in others if still_in(streams.logs[name], origin, [gone]))
-            found.append(NotGiven(gone.place, gone.position, None, having, gone.snapshot, earlier=gone.log))
+            found.append(
+                NotGiven(gone.place, gone.position, None, having, gone.snapshot, earlier=gone.log, moved=gone.moved)
+            )
     for one in streams.changed_at_source(server, origin):
         if both.shared.begins < one.place <= upto:
-            found.append(NotGiven(one.place, one.position, None, (), one.snapshot, changed=True))
+            told = one.log if one.moved else ""
+            found.append(NotGiven(one.place, one.position, None, (), one.snapshot, True, told, one.moved))
     recorded = _records_of(streams, source, origin, unclear)
     found += [NotGiven(place, None, None) for place in _lost(log, both.shared, upto) if place not in recorded]
     return sorted(found, key=lambda lack: (lack.place, lack.position or ""))

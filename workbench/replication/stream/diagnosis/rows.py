@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.replication.stream.diagnosis.log_comparison import APPLIED, VOID, Streams, time_text
+from workbench.replication.stream.diagnosis.sources import ONLY_LOG
 from workbench.replication.stream.diagnosis.table_statements import not_applied
 from workbench.replication.stream.rules.segments import UNFINISHED
 from workbench.replication.stream.rules.streams import Difference
@@ -19,7 +20,7 @@ def log_rows(streams: Streams) -> list[dict[str, Any]]:
         {
             "server": name,
             "origin": origin,
-            "source": streams.source_of(origin),
+            "source": _shown_source(streams, origin),
             "source_known_by": streams.sources[origin].known_by,
             "outcomes": dict(sorted(sums.outcomes.items())),
             "bytes": sums.bytes,
@@ -36,6 +37,14 @@ def log_rows(streams: Streams) -> list[dict[str, Any]]:
         for name, log in sorted(streams.logs.items())
         for origin, sums in sorted(log.sums.items())
     ]
+
+
+def _shown_source(streams: Streams, origin: str) -> str | None:
+    """The source of an origin; None where one log alone has it, and another server was named, or has a log without anything."""
+    source, named = streams.sources[origin], streams.told.get(origin)
+    if source.known_by == ONLY_LOG and (named not in (None, source.server) or streams.emptied.keys() - {source.server}):
+        return None
+    return source.server
 
 
 def _lag(streams: Streams, server: str, origin: str) -> dict[str, Any] | None:
@@ -147,7 +156,11 @@ def purge_below(streams: Streams, master: str) -> int | None:
     if any(one.under_others and one.applied.source == master for one in streams.behind):
         return None  # nothing tells that its replicas go by the numbers of this log
     told = [one.commit for one in streams.applied if one.source == master]
-    return min((commit for commit in told if commit is not None), default=None) if None not in told else None
+    # What a replica went on without, it may still need.
+    passed = [each.commit for each in streams.passed_since if each.source == master]
+    return (
+        min((commit for commit in (*told, *passed) if commit is not None), default=None) if None not in told else None
+    )
 
 
 def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:

@@ -28,7 +28,13 @@ from workbench.replication.stream.diagnosis.not_given import differs_from_earlie
 from workbench.replication.stream.diagnosis.parts import TableStatement
 from workbench.replication.stream.diagnosis.queued_changes import kept_by_appliers
 from workbench.replication.stream.rules.segments import COMMITTED
-from workbench.replication.stream.rules.streams import GONE_FROM_SOURCE, NUMBERED_ANEW, WHY_UNKNOWN, Difference
+from workbench.replication.stream.rules.streams import (
+    GONE_FROM_SOURCE,
+    NUMBERED_ANEW,
+    PASSED_SINCE,
+    WHY_UNKNOWN,
+    Difference,
+)
 from workbench.topology.topology import EARLIER_SNAPSHOT, Topology
 
 if TYPE_CHECKING:
@@ -49,6 +55,7 @@ def judged_by_stream(
         _passed_before(streams, server, origin, before, limit, found)
     _errant(streams, limit, found)
     _waiting(streams, found)
+    _passed_since(streams, found)
     found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
     return list(pairs_of(streams)), found
 
@@ -232,6 +239,17 @@ def _numbered_anew(streams: Streams, behind: Behind, found: Verdicts) -> None:
             about: dict[str, Any] = {"server": behind.applied.server, "suffix": None, "origin": origin}
             stretch = {"from": show(unseen[0]), "to": show(unseen[-1]), "count": len(unseen)}
             found.unknown.append({**about, **stretch, "why": NUMBERED_ANEW, "says": WHY_UNKNOWN[NUMBERED_ANEW]})
+
+
+def _passed_since(streams: Streams, found: Verdicts) -> None:
+    """What replicas went on behind, as far as a transaction is known under the number."""
+    show = streams.shown.system.show
+    for each in streams.passed_since:
+        if each.key is not None:
+            found.totals["unknown"] += 1
+            position = show(each.key[1])
+            about = {"server": each.server, "suffix": None, "origin": each.key[0], "from": position, "to": position}
+            found.unknown.append({**about, "count": 1, "why": PASSED_SINCE, "says": WHY_UNKNOWN[PASSED_SINCE]})
 
 
 def _waiting(streams: Streams, found: Verdicts) -> None:

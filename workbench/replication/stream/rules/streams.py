@@ -50,6 +50,7 @@ UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
     FILTERED,
     GONE_FROM_SOURCE,
     NUMBERED_ANEW,
+    PASSED_SINCE,
 ) = (
     *(
         "copy_begins_later",
@@ -63,6 +64,7 @@ UNCLEAR = frozenset({CORRUPT, INCOMPLETE, UNKNOWN})
         "copy_leaves_out_tables",
         "gone_from_source",
         "numbered_anew",
+        "passed_since",
     ),
 )
 WHY_UNKNOWN = {
@@ -74,8 +76,9 @@ WHY_UNKNOWN = {
     COPY_AHEAD: "its log goes on with what its source's log does not have: if the source made that, the copy is past this one",
     UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
     FILTERED: "its log leaves out the tables of this transaction in others: a filter may have kept it away",
-    GONE_FROM_SOURCE: "an earlier log of its source has it, and the present one lacks it: nothing tells whether it comes",
+    GONE_FROM_SOURCE: "an earlier log of the source has it, and the present one lacks it: nothing tells whether it comes",
     NUMBERED_ANEW: "the log of its master has others under these numbers than an earlier one: nothing tells by which it went",
+    PASSED_SINCE: "an earlier snapshot shows that it could not apply this one, and it is past it: nothing shows that it got it",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
 
