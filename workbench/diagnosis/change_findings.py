@@ -217,11 +217,11 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(context.verdicts.missing) else ""
         whole = whole_of(context, rows, held or shown_by(rows)) or (held if context.topology.pulling else [])
-        writers = sources_for_writing(context, whole, server, key[1])
-        if whole and not writers and (more := suppliers_shown_to_have(context, rows)):
-            whole, writers = sorted({*whole, *more}), sources_for_writing(context, more, server, key[1])
         circle = filled_in_a_circle(context, server, key[1])
         losing = losing_sources(context, server, key[1]) | circle
+        if whole and not [x for x in sources_that_fill(context, whole, server, key[1]) if x not in losing]:
+            whole = sorted({*whole, *suppliers_shown_to_have(context, rows)})
+        writers = sources_for_writing(context, whole, server, key[1])
         unsafe = {*whole} & losing
         fillers = [name for name in sources_that_fill(context, whole, server, key[1]) if name not in unsafe]
         where = next(iter([*fillers, *writers, *held]), "another server")
