@@ -101,7 +101,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
         )
         for one in fleet.servers.values()
     }
-    lot = SimpleNamespace(origin="3", first="a", last="b", changes=1)
+    lot = SimpleNamespace(origin="3", first="a", last="b", changes=1, entry=None)
     model = SimpleNamespace(servers=servers, links=running, lots=[lot, lot], origin_of=lambda position: "3", more=False)
     model.copy, model.settle, model.go_on, model.do = lambda: model, lambda: None, lambda: None, lambda effects: None
     model.missing = model.pending = model.held = model.kept = set  # whatever is done, nothing is hidden by it
