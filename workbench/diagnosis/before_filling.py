@@ -54,7 +54,7 @@ def filled_in_a_circle(context: DetectorContext, server: str, suffix: str | None
             for one in context.topology.replicas
             if one.suffix == suffix and all(one.top(row["origin"]) >= (typed(row["last"]) or "") for row in rows)
         }
-        if name != server and server in having and having <= missing:
+        if (name, suffix) in context.once(to_be_filled) and name != server and server in having and having <= missing:
             found.add(name)
     return found
 

@@ -102,7 +102,7 @@ def standing_of(
 
     lost    what no server had any more at the beginning; it is lacking all the same
     waits   what is to count as waiting where it is lacking
-    before  what servers lacked before anything was thrown away
+    before  what servers missed before anything was thrown away
     """
     thrown_away = model.gone().difference(lost)
     lacking: dict[str, dict[str, list[MissingAt]]] = {

@@ -260,8 +260,7 @@ class _Planned:
         self.open += blocked_notes(model, self.behind & done.pending(), stopped, waits_for(self.context, suffix))
         done.go_on()
         hidden = hidden_without_steps(running) & (done.missing() | done.pending())
-        lacked = model.missing() | model.pending()
-        for row in standing_of(done, suffix, model.gone(), hidden, lacked):
+        for row in standing_of(done, suffix, model.gone(), hidden, model.missing()):
             self.counts.afterwards(row, done, hidden)
             self.after.append(no_worse(row, self.before, joining(model, done)))
 
