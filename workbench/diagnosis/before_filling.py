@@ -35,9 +35,9 @@ def losing_sources(context: DetectorContext, server: str, suffix: str | None) ->
 
 
 def filled_in_a_circle(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
-    """The servers that have to be filled themselves, from this one or from others that lack changes, too.
+    """The servers that lack changes and wait in vain for what this one has, and others that lack changes, too.
 
-    carl waits in vain for what alba and bern have; alba and bern each lack a change    neither is filled from carl
+    carl lacks a change, and waits for what alba and bern have; these lack a change each    neither is filled from carl
     """
     missing, typed = (
         {row["server"] for row in context.verdicts.missing if row["suffix"] == suffix},
@@ -48,13 +48,13 @@ def filled_in_a_circle(context: DetectorContext, server: str, suffix: str | None
         if row["suffix"] == suffix and not (row["suppliers"] or row.get("through")):
             waits.setdefault(row["server"], []).append(row)
     found = set()
-    for name, rows in waits.items():
+    for name, rows in waits.items() if server in missing else ():
         having = {
             one.server
             for one in context.topology.replicas
             if one.suffix == suffix and all(one.top(row["origin"]) >= (typed(row["last"]) or "") for row in rows)
         }
-        if (name, suffix) in context.once(to_be_filled) and name != server and server in having and having <= missing:
+        if name in missing - {server} and server in having and having <= missing:
             found.add(name)
     return found
 

@@ -147,7 +147,7 @@ class _Planned:
         self.proposed: set[str] = set()
         self.replicas = [one for one in context.topology.replicas if one.claims or (self.system.streaming and one.log)]
         self.suffixes = suffixes_of(context, findings, self.replicas)
-        self.courses: list[EvaluatedRepair] = []
+        self.tried: dict[Need, list[EvaluatedRepair]] = {}
         self.steps: list[Step] = []
         self.promise: list[dict[str, Any]] = []
         self.before: list[dict[str, Any]] = []
@@ -161,6 +161,11 @@ class _Planned:
         self.passed_over = self.behind = self.dropped = self.unjudged = frozenset[MissingAt]()
         self.dropped_origins: set[tuple[str | None, str]] = set()
         self.done: dict[str | None, Model] = {}
+
+    @property
+    def courses(self) -> list[EvaluatedRepair]:
+        """The ways of all needs, in the order in which these were tried first."""
+        return [course for courses in self.tried.values() for course in courses]
 
     def check(self, only: Sequence[str]) -> None:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
@@ -420,7 +425,7 @@ class _Planned:
     def _mended(self, view: View, need: Need, named: bool) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[ProposedRepair, Achieved | None, Model | None, EvaluatedRepair]] = []
-        self.courses = [course for course in self.courses if course.need != self._called(need)]
+        courses = self.tried[_bare(need)] = []
         for draft in self.repairs.drafts(view, need, self.ways, named):
             self.proposed.add(draft.way)
             result, after, course = outcome_of(view, need, draft)
@@ -448,7 +453,7 @@ class _Planned:
         )
         for place, (draft, _, _, course) in enumerate(tried):
             chosen = place == best
-            self.courses.append(
+            courses.append(
                 replace(
                     course,
                     need=self._called(need),
