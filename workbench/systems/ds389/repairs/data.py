@@ -56,19 +56,30 @@ def writers(view: View, need: Need) -> list[str]:
     now = view.model.copy()
     now.settle()
     anything = set[int]().union(*(one.holds for one in now.servers.values()))
-    about = {now.lots[lack.lot].entry for lack in need.lacks}
-
-    def of_others(number: int) -> bool:
-        lot = now.lots[number]
-        return lot.changes == 1 and bool(lot.entry) and lot.entry not in about and not lot.renames
-
     # What a server writes as an origin that others drop, reaches nobody.
     dropped = {found.origin for found in view.about(CLEANED_ORIGIN_BACK)}
     return [
         name
         for name in _right_servers(view, need)
-        if all(map(of_others, anything - now.servers[name].holds)) and now.servers[name].origin not in dropped
+        if _of_other_entries(view, need, anything - now.servers[name].holds) and now.servers[name].origin not in dropped
     ]
+
+
+def _of_other_entries(view: View, need: Need, lots: set[int]) -> bool:
+    """True of changes that have nothing to do with what a need is about: logs or entries tell of each which entry it changed.
+
+    What an earlier step wrote is not what was collected: of such an entry nothing is written by who lacks anything.
+    """
+    if not lots:
+        return True
+    model = view.model
+    if any(number not in model.given or model.lots[number].changes != 1 for number in lots):
+        return False
+    mine, others = (missed_by_entry(view, some) for some in ((lack.lot for lack in need.lacks), lots))
+    if not mine or not others or mine.keys() & others.keys():
+        return False
+    written = {lot.entry for lot in model.lots[len(model.given) :]}
+    return written.isdisjoint(one.dn.lower() for one in mine.values())
 
 
 def healed(view: View, need: Need) -> frozenset[MissingAt]:
