@@ -59,7 +59,7 @@ EARLIER = {
     "another content": (
         waits(rows=[*commits(3, bulk=3), (4, OTHER), *commits(5, 6)]),
         "104",
-        "otherwise than the log of m",
+        "with another content than the log of m",
     ),
     "what stood still": (waits(stopped="Duplicate entry '3'"), "103", "stood still before it (Duplicate entry"),
     "what the master has not": (

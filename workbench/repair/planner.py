@@ -198,13 +198,18 @@ class _Planned:
         self.open += says
         passed, in_vain = set[Need](), set[Need]()
         begun = len(self.steps)
-        while need := next((one for one in self._needs(view) if _bare(one) not in passed and one.wanted(only)), None):
-            passed.add(_bare(need))
-            after = self._mended(view, need, need.named(only))
-            if after is view.model:
-                in_vain.add(_bare(need))
-            else:  # what could not be mended before may be now
-                passed, in_vain, view = passed - in_vain, set(), replace(view, model=after)
+        mended = True
+        while mended:  # what could not be mended before a step may be behind it
+            passed, in_vain, mended = passed - in_vain, set(), False
+            while need := next(
+                (one for one in self._needs(view) if _bare(one) not in passed and one.wanted(only)), None
+            ):
+                passed.add(_bare(need))
+                after = self._mended(view, need, need.named(only))
+                if after is view.model:
+                    in_vain.add(_bare(need))
+                else:
+                    mended, view = True, replace(view, model=after)
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         self.done[suffix] = view.model
         filled = filled_by(self.steps[begun:])

@@ -130,7 +130,7 @@ _OTHER_CONTENT = (
 def _by_earlier(streams: Streams, name: str, key: Key) -> Said | None:
     """What earlier files show of it, where the diagnosis goes by them; None: nothing."""
     origin, position = key
-    if any(each.key == key and each.server == name for each in streams.passed_since):
+    if any(each.key == key and each.server == name and each.doubtful for each in streams.passed_since):
         return Said(UNKNOWN, PASSED_SINCE, WHY_UNKNOWN[PASSED_SINCE])
     before = streams.by_earlier.get((name, origin))
     for lack in before.inside if before else ():

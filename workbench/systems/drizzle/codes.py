@@ -29,9 +29,7 @@ CODES = {
     "NOTHING_IN_COMMON": Code(
         "two logs have no transaction of one server id in common: nothing tells their order", ("info",)
     ),
-    "PASSED_OVER": Code(
-        "a replica went on behind what an earlier snapshot shows that it could not apply", ("warning",)
-    ),
+    "PASSED_OVER": Code("a replica went on past what an earlier snapshot shows that it could not apply", ("warning",)),
     "MASTER_NOT_MATCHED": Code("nothing tells which collected log is that of a master of a replica", ("warning",)),
     "QUEUE_GAP": Code("commits are neither applied nor in the queue of a replica", ("warning", "error")),
 }

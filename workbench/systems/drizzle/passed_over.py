@@ -1,4 +1,4 @@
-"""The finding PASSED_OVER: what a replica went on behind since an earlier snapshot, which shows that it could not apply it."""
+"""The finding PASSED_OVER: what a replica went on past since an earlier snapshot, which shows that it could not apply it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT_APPLIED = frozenset({LACKED, HAD_PART, STOOD})
 _SHOWED = {
     LACKED: "its queue went on without {them}",
     HAD_PART: "its queue had {them} in part",
-    HAD_OTHERWISE: "its queue had {them} otherwise than the log of {master}",
+    HAD_OTHERWISE: "its queue had {them} with another content than the log of {master}",
     HAD_ALONE: "its queue had {them}, and the log of {master} did not",
     STOOD: "its applier stood still before {them}",
 }
@@ -38,7 +38,7 @@ _OPEN = {
     HAD_PART: "no later file shows that the rest was put in",
     HAD_OTHERWISE: "no later file shows that {were} put right",
     HAD_ALONE: "no later file shows that {were} taken out",
-    STOOD: "no later file shows whether {were} applied or skipped",
+    STOOD: "no later file shows whether {were} applied when it was started again, or skipped by a person",
 }
 """What no later file shows."""
 
@@ -81,7 +81,7 @@ def _finding(
     cautions += [] if keys else ["a number without a transaction is possible: one that was taken back"]
     return Finding(
         "PASSED_OVER",
-        "warning",
+        "warning" if passed[0].doubtful else "info",
         f"{server} is past {counted(count, 'transaction' if keys else 'commit')} of {master}: {names}. In snapshot {snapshot} "
         f"{_SHOWED[why].format(**words)}{f' ({error})' if error else ''}, and {_OPEN[why].format(**words)}",
         server=server,
@@ -96,6 +96,6 @@ def _finding(
             }
             for each in passed
         ),
-        fix=(step(todo, "what a replica went on behind never comes by itself", "; ".join(cautions) or None),),
+        fix=(step(todo, "what a replica went on past never comes by itself", "; ".join(cautions) or None),),
         assumes=(COLLECTED_IN_ORDER, *streams.assumes_of_queue(server)),
     )

@@ -21,6 +21,10 @@ _LOG = re.compile(r"(?:^|[^a-z])log(?:[^a-z]|$)")
 """What the name of an empty file looks like that was collected as a log."""
 
 
+_OTHER = re.compile("err|slow|general|query|access")
+"""What the name of another log looks like, which no transactions are in."""
+
+
 class EmptiedLog(NamedTuple):
     """A server, the file of its present log, and the latest earlier log of it with transactions; None: there is none."""
 
@@ -48,7 +52,8 @@ def _is_log(file: Input) -> bool:
     """True for a log by its content, or for a file without content that has the name of one."""
     if file.kind:
         return format_with(file.kind).is_log
-    return not file.bytes and _LOG.search(file.file.lower()) is not None
+    name = file.file.lower()
+    return not file.bytes and _LOG.search(name) is not None and _OTHER.search(name) is None
 
 
 def _logs_before(streams: Streams, server: str) -> Iterator[EarlierLog]:

@@ -1,7 +1,7 @@
 """What a replica is past now, although an earlier snapshot shows that it could not apply it, or not as its master committed it.
 
     first snapshot    s applied up to commit 2, queue   103 (commit 3)                  105 (commit 5)
-    second snapshot   s applied up to commit 6          it went on behind commit 4: nothing shows that 104 was put into its queue
+    second snapshot   s applied up to commit 6          it went on past commit 4: nothing shows that 104 was put into its queue
 
 A later queue with the transaction refutes it, and so does a log of the replica that holds it whole.
 """
@@ -42,6 +42,11 @@ class PassedSince(NamedTuple):
     snapshot: str
     place: str = ""
     error: str | None = None
+
+    @property
+    def doubtful(self) -> bool:
+        """False of what an applier stood still before: started again it does that first, unless a person skipped it."""
+        return self.why != STOOD
 
 
 def passed_since(streams: Streams) -> list[PassedSince]:

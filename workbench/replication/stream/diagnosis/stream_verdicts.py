@@ -242,9 +242,9 @@ def _numbered_anew(streams: Streams, behind: Behind, found: Verdicts) -> None:
 
 
 def _passed_since(streams: Streams, found: Verdicts) -> None:
-    """What replicas went on behind, as far as a transaction is known under the number."""
+    """What replicas went on past, as far as a transaction is known under the number."""
     show = streams.shown.system.show
-    for each in streams.passed_since:
+    for each in (one for one in streams.passed_since if one.doubtful):
         if each.key is not None:
             found.totals["unknown"] += 1
             position = show(each.key[1])

@@ -119,6 +119,8 @@ class _Watch:
             if head >= peak.place and not fell:
                 peak = now
                 continue
+            if not fell and not any(self._went_back(name, number) for _, name in here):
+                continue  # who stood there tells nothing now
             name = found[-1].server if found and number in self.places[found[-1].server] else now.name
             lowest = [
                 replace(fall, low=head, lower=name, fallen=shot.label) if head < fall.low else fall for fall in found
@@ -130,6 +132,14 @@ class _Watch:
                 found = [*lowest, self._fall(source, names, begun, peak, now)]
             peak = now
         yield from found
+
+    def _went_back(self, name: str, number: int) -> bool:
+        """Whether a node told a place that it had left behind before, or told its first one: another host took over.
+
+        S@s1 {3:500}, S@s2 {3:450}, then S@s2 {3:460} alone     S@s1 was not collected, and none went back
+        """
+        before = [place for at, place in self.places[name].items() if at < number]
+        return not before or max(before) > self.places[name][number]
 
     def _fall(self, source: str, names: Sequence[str], begun: int, peak: _Peak, now: _Peak) -> Fall:
         far_then = [name for name in names if self.places[name].get(peak.at) == peak.place]

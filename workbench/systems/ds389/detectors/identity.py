@@ -230,7 +230,9 @@ def _clean_the_dead(
             command += (
                 f"; {server} keeps it until it is initialised again: no hub passes a cleaning on, and {CRASHES_ALONE}"
             )
-    first = f"once DUPLICATE_ORIGIN is mended, and no server has {', '.join(dead)} again, " if dead and shared else ""
+    first = (
+        f"once DUPLICATE_ORIGIN is mended, and if no server uses {', '.join(dead)} then, " if dead and shared else ""
+    )
     return step(
         f"{first}clean {which}, {command}",
         "a server that was given another replica ID leaves its old one in every RUV, and no restart takes it out",

@@ -8,6 +8,7 @@ from typing import Any
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
 from workbench.model import counted
 from workbench.repair.plan_types import HIDDEN, MISSED, READ_THERE, Need, ProposedRepair, Step, View
+from workbench.rules.contents import name_of
 from workbench.rules.repair_model import MissingAt
 from workbench.systems.ds389.native import (
     add,
@@ -129,9 +130,14 @@ class Rewrite:
                 says = f"write the present values of {counted(len(found), 'entry', 'entries')} once more on {server}"
                 load = f"{counted(len(found))} on every server"
                 names = {name for one in found.values() for name in one.attributes}
-                unfound = _answered_no_such_object(view, need.server, {one.dn for one in found.values()})
-                refused = unfound or list_conflict(view, need.server, names=names)
-                yield ProposedRepair("rewrite", says, steps, load=load, refused=refused)
+                yield ProposedRepair(
+                    "rewrite",
+                    says,
+                    steps,
+                    load=load,
+                    refused=list_conflict(view, need.server, names=names),
+                    unasked=_answered_no_such_object(view, need.server, {name_of(one.dn) for one in found.values()}),
+                )
                 return
         if not any(present_on(view, server, found) for server in able):
             yield ProposedRepair(
@@ -145,16 +151,20 @@ class Rewrite:
 
 
 def _answered_no_such_object(view: View, server: str, names: set[str]) -> str:
-    """Why a server would refuse what is written of these entries, though its export may show them; empty: nothing tells that.
+    """Why a server may refuse what is written of these entries, though its export shows them; empty: nothing tells that.
 
     It looks an entry up by its unique ID, and an index can lack that.
     """
-    rows = [row for one in view.about(SKIPPED) if one.server == server for row in one.evidence]
-    found = sorted({row["target"] for row in rows if row.get("code") == NO_SUCH_OBJECT and row.get("target")} & names)
+    codes = {row.get("code") for one in view.about(SKIPPED) if one.server == server for row in one.evidence}
+    refused = {
+        row["target"]
+        for row in view.context.verdicts.missing
+        if (row["server"], row["suffix"], row["cause"]) == (server, view.suffix, SKIPPED) and row["target"]
+    }
+    found = sorted(target for target in refused if name_of(target) in names) if NO_SUCH_OBJECT in codes else []
+    shown = ", ".join(found[:GROUPS_SHOWN])
     return (
-        f"{server} answered changes of {', '.join(found[:GROUPS_SHOWN])} with 32 (no such object): it would refuse this one, too"
-        if found
-        else ""
+        f"{server} answered changes of {shown} with 32 (no such object), and may refuse this one, too" if found else ""
     )
 
 
