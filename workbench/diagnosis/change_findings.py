@@ -224,6 +224,8 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
         writers = sources_for_writing(context, whole, server, key[1])
         unsafe = {*whole} & losing
         fillers = [name for name in sources_that_fill(context, whole, server, key[1]) if name not in unsafe]
+        feeding = {x.supplier for x in context.topology.links if (x.consumer, x.suffix) == (server, key[1]) and x.runs}
+        fillers.sort(key=lambda name: bool(feeding) and name not in feeding)  # who is cut off may be so for a reason
         where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = not_supplied(context, rows)
         if context.topology.system.tiering:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosis.former_suppliers import origins_of
 from workbench.diagnosis.initialisations import initialisations
 from workbench.engine.positions import of_keys
-from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
@@ -246,7 +246,7 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
             "error" if unsure < count else "warning",
             f"no collected server {holds} {cut}{counted(count)} of {name} any more, "
             f"{ends(one.changes[0]['position'], one.changes[-1]['position'])}: {name} made {them} before {_replaced(one)} at "
-            f"{_time(one.reset.ended)}{_written_over(unsure, count)}",
+            f"{_time(one.reset.ended)}{_or_later(context, one)}{_written_over(unsure, count)}",
             server=name,
             origin=one.origin,
             suffix=one.maker.suffix,
@@ -258,7 +258,7 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
                     f"{them} since; {told_in} names operation and entry of each",
                     "no session and no initialisation brings what no server holds",
                     f"ask whoever made {them} for the values, or look into an older backup of {name}; a log that was collected "
-                    "earlier may show them",
+                    "earlier, or the file that a plan saved, may show them",
                 ),
             ),
             # One clause for all that the server lost, whatever origin it had and whichever replacement took it.
@@ -285,6 +285,13 @@ def _written_over(unsure: int, count: int) -> str:
     some = "its entry" if count == 1 else "their entries" if unsure == count else f"the entries of {unsure:,} of them"
     wrote = "it" if count == 1 else "they" if unsure == count else "these"
     return f"; later changes replaced values of {some}: perhaps what {wrote} wrote, so that nothing is lacking"
+
+
+def _or_later(context: DetectorContext, one: ThrownAway) -> str:
+    """When the data of the maker were replaced once more, which may have taken the changes instead."""
+    resets = context.verdicts.resets.get((one.maker.server, one.maker.suffix), [])
+    later = [_time(x.ended) for x in resets if x.kind in (TOTAL, REPLACED) and x.began > one.reset.ended]
+    return f", or before that was done again at {listed(later, 'or')}" if later else ""
 
 
 def _replaced(one: ThrownAway) -> str:

@@ -394,15 +394,15 @@ def through_a_supplier(
         )
     by = having[0]
     steps = [f"save the entries that were added, as {by} has them", f"delete these on {by}"]
-    steps += [f"add them there again once no server has them: {server} gets them by that"]
+    steps += ["add them there again once no server has them"]
     if done - {"add", "delete"}:
         steps.append(f"{again_by_hand(done - {'add', 'delete'}, server)} on {by}")
     if "delete" in done:
         steps.append(f"delete on {server} what was deleted elsewhere")
     return step(
         listed(steps, "and"),
-        f"no session will ever send {them}, and {by} lacks changes that {server} has: filled from "
-        f"there, {server} would lose these",
+        f"{server} gets an entry that is added anew, and no session will ever send {them} otherwise; {by} lacks changes that "
+        f"{server} has: filled from there, {server} would lose these",
         "where a server keeps the old entry and gets the new one, it keeps both as a conflict: do not add before each one was "
         "asked; the entries get new unique IDs on every server, and what is below them or names them goes with them",
     )
