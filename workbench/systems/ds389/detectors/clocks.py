@@ -300,9 +300,12 @@ def _way_out(context: DetectorContext, one: Skew) -> dict[str, str | None]:
         1 for row in context.verdicts.pending if row["origin"] in _origins(context, server) and row["server"] != server
     )
     return step(
-        f"with the clock right, make a new replica of {server}: save what only it has; for each suffix ({', '.join(suffixes)}) "
-        f"`dsconf {server} replication disable --suffix SUFFIX`, restart it, `dsconf {server} replication enable` with the "
-        f"replica ID that it has, initialise it from {source}; wait until every server that it feeds has what {source} had "
+        f"with the clock right, make a new replica of {server}: save what only it has, and write down its agreements and who "
+        "may bind there (nsDS5ReplicaBindDN), for both go with the replica; "
+        f"for each suffix ({', '.join(suffixes)}) `dsconf {server} replication disable --suffix SUFFIX`, restart it, "
+        f"`dsconf {server} replication enable --suffix SUFFIX --role supplier --replica-id ID --bind-dn DN` with the replica "
+        "ID and the bind DN that it had (--bind-passwd, if that entry is gone as well), "
+        f"initialise it from {source}; wait until every server that it feeds has what {source} had "
         "then, and create its agreements only after that; at last disable and enable each agreement that gave up",
         "an initialisation alone is refused as well: the state of the CSN generator is in the replica's own entry",
         f"its new changelog has nothing for a consumer that is behind: a session from {server} would pass over for good what "
