@@ -281,7 +281,9 @@ def _on_other_ways(context: DetectorContext, pair: Row, many: bool) -> str:
     them = "them" if many else "it"
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
     failing = failing_suppliers(context, *to)
+    failing |= {name for name, suffix in context.without_data if suffix == pair["suffix"]}
     ways = [[name for name in row["suppliers"] if name != pair["supplier"] and name not in failing] for row in waits]
+    through = [sorted({*(row.get("through") or ())} - failing) for row in waits]
     rests = any(row.get("rests") for row in waits)
     if not waits or rests or len(waits) < len(pair["to_send"]) or any(brought_in_part(row) for row in waits):
         return ""
@@ -289,9 +291,9 @@ def _on_other_ways(context: DetectorContext, pair: Row, many: bool) -> str:
         return (
             f"; {' and '.join(sorted({name for way in ways for name in way}))} can deliver {them} over links that run"
         )
-    if all(way or row.get("through") for way, row in zip(ways, waits, strict=True)):
-        through = sorted({name for way, row in zip(ways, waits, strict=True) for name in way or row["through"]})
-        return f"; over links that run {'they come' if many else 'it comes'} through {listed(through, 'or', _NAMED)}"
+    if all(way or passed for way, passed in zip(ways, through, strict=True)):
+        names = sorted({name for way, passed in zip(ways, through, strict=True) for name in way or passed})
+        return f"; over links that run {'they come' if many else 'it comes'} through {listed(names, 'or', _NAMED)}"
     return ""
 
 

@@ -124,8 +124,8 @@ def _repeat(one: Off) -> dict[str, str | None]:
 def _switch_on(one: Off) -> dict[str, str | None]:
     return step(
         f"restart {one.server}, then switch replication of {one.suffix} on again there, with the role, the replica ID and the "
-        "bind DN that it had (`dsconf INSTANCE replication enable --role ROLE --replica-id ID --bind-dn DN`), and make its agreements "
-        "again; then collect with the entries, and diagnose anew",
+        "bind DN that it had (`dsconf INSTANCE replication enable --role ROLE --replica-id ID --bind-dn DN`), and make its "
+        "agreements again; then collect with the entries, and diagnose anew",
         f"the data of {one.server} are there, and its entries alone tell what clients wrote meanwhile",
         f"do not initialise {one.server}, and nothing from it, before that; {CRASHES_UNSTARTED}",
     )
