@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosis.former_suppliers import origins_of
 from workbench.diagnosis.initialisations import initialisations
 from workbench.engine.positions import of_keys
-from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, step
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL, Reset
 
@@ -246,7 +246,7 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
             "error" if unsure < count else "warning",
             f"no collected server {holds} {cut}{counted(count)} of {name} any more, "
             f"{ends(one.changes[0]['position'], one.changes[-1]['position'])}: {name} made {them} before {_replaced(one)} at "
-            f"{_time(one.reset.ended)}{_or_later(context, one)}{_written_over(unsure, count)}",
+            f"{_time(one.reset.ended)}{_other_times(context, one, them)}{_written_over(unsure, count)}",
             server=name,
             origin=one.origin,
             suffix=one.maker.suffix,
@@ -287,11 +287,19 @@ def _written_over(unsure: int, count: int) -> str:
     return f"; later changes replaced values of {some}: perhaps what {wrote} wrote, so that nothing is lacking"
 
 
-def _or_later(context: DetectorContext, one: ThrownAway) -> str:
-    """When the data of the maker were replaced once more, which may have taken the changes instead."""
-    resets = context.verdicts.resets.get((one.maker.server, one.maker.suffix), [])
-    later = [_time(x.ended) for x in resets if x.kind in (TOTAL, REPLACED) and x.began > one.reset.ended]
-    return f", or before that was done again at {listed(later, 'or')}" if later else ""
+def _other_times(context: DetectorContext, one: ThrownAway, them: str) -> str:
+    """That the data of the maker were replaced at other times, too, which may have taken the changes instead.
+
+    By positions of a clock that was ahead nobody can tell which time it was.
+    """
+    system, resets = context.topology.system, context.verdicts.resets.get((one.maker.server, one.maker.suffix), [])
+    made = [system.moment(system.typed(row["position"]) or "") for row in one.changes]
+    ahead = any(moment and moment > one.reset.ended for moment in made)
+    others = [
+        x for x in resets if x.kind in (TOTAL, REPLACED) and (x.began > one.reset.ended or (ahead and x != one.reset))
+    ]
+    count = 1 + len({x.ended.replace(microsecond=0) for x in others})
+    return f" (its data were replaced {count:,} times, and nothing tells which of these took {them})" if others else ""
 
 
 def _replaced(one: ThrownAway) -> str:

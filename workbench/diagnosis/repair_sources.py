@@ -420,6 +420,13 @@ def save_and_write(
     `behind`: holders that lack, or wait in vain for, what the server has
     """
     suffix, holder = rows[0]["suffix"], holders[0]
+    unread = context.not_collected(suffix)
+    if unread and not any((one.consumer, one.suffix) == (server, suffix) for one in context.topology.links):
+        return step(
+            f"collect from {listed(unread, 'and')}, too, then initialise {server} from whoever feeds it",
+            f"no collected agreement leads to {server}, so who feeds it was not collected; no session will ever send "
+            f"{'it' if len(rows) == 1 else 'them'}: the vector says that {'it is' if len(rows) == 1 else 'they are'} there",
+        )
     makers = sorted(
         one.server
         for one in context.topology.replicas
