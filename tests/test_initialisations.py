@@ -116,6 +116,14 @@ def test_a_consumer_that_is_down_and_was_not_filled_to_the_end(tmp_path: Path) -
 OFFLINE = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {} is going offline; disabling replication"
 
 
+@pytest.mark.parametrize("second", [21, -200], ids=["as it was filled", "before"])
+def test_who_refused_the_schema_of_its_supplier_takes_it_first(second: int, tmp_path: Path) -> None:
+    said = 'ERR - NSMMReplicationPlugin - agmt="cn=s1-to-s3" (localhost:38903): Schema replication update failed: '
+    log = {"s1.errors.log": plain_line(second, f"{said}Server is unwilling to perform")}
+    (one,) = of("INITIALISATION_ABORTED", diagnose(case_of(tmp_path, mesh() | log))["findings"])
+    assert ("nsslapd-schemareplace" in one["fix"][0]["repair"]) is (second == 21)
+
+
 @pytest.mark.parametrize(("second", "known"), [(21, True), (200, False)], ids=["that one", "a later one"])
 def test_a_filling_that_its_agreement_tells_as_aborted_is_told_once(second: int, known: bool, tmp_path: Path) -> None:
     """Seen on 2.3.1: beside "has to be initialised again" it was said to wait until it has been filled."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.diagnosis.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
 from workbench.diagnosis.repair_sources import best_links_to, waits_for
@@ -18,6 +21,7 @@ from workbench.systems.ds389.detectors.silent import empty_ones, refused_searche
 from workbench.systems.ds389.formats.directory import status_code
 from workbench.systems.ds389.rules.ldap_results import in_words
 from workbench.systems.ds389.session_log.addresses import addresses_of
+from workbench.systems.ds389.session_log.change_fixes import take_the_schema
 from workbench.systems.ds389.session_log.fillings_begun import fillers, tried_again
 from workbench.systems.ds389.session_log.initialisations import (
     BrokenOff,
@@ -312,6 +316,7 @@ def _by_its_own_log(context: DetectorContext, one: BrokenOff) -> Finding:
         evidence=tuple(line_shown(row, place) for row, place in one.lines),
         root=f"{broke}: {one.server} has to be initialised again",
         fix=(
+            *_schema_first(context, one.server, one.suffix, one.at),
             step(
                 f"{room}{first}initialise {one.server}{how}",
                 f"until then {one.server} answers neither clients nor suppliers for {suffix}",
@@ -346,7 +351,10 @@ def _aborted(context: DetectorContext, one: Initialisation, who: str, code: str,
         f"{who}, and the new data did not arrive whole; no later initialisation is known to have succeeded{silent}",
         **told,
         root=f"{broke}: {who} has to be initialised again{unless}",
-        fix=(_again(context, one, who, told["suffix"], (f"start {who}, then " if down else "") + first),),
+        fix=(
+            *_schema_first(context, one.consumer, told["suffix"], one.at),
+            _again(context, one, who, told["suffix"], (f"start {who}, then " if down else "") + first),
+        ),
     )
 
 
@@ -367,6 +375,23 @@ def _get_first(context: DetectorContext, source: str, suffix: str | None) -> str
     """What comes before a server fills another one, with the words that lead on; empty: it waits for nothing."""
     left = waits_for(context, source, suffix)
     return f"let {source} get the {counted(left)} that it waits for (PENDING_CHANGES), then " if left else ""
+
+
+def _schema_first(
+    context: DetectorContext, server: str | None, suffix: str | None, ended: datetime | None
+) -> Iterator[Mapping[str, Any]]:
+    """What comes before a server is filled again that refused the schema of its supplier: that is sent first each time."""
+    since = ended - CLOCKS_APART if ended else datetime.min.replace(tzinfo=UTC)
+    for link in context.topology.links if server else ():
+        if (link.consumer, link.suffix) == (server, suffix):
+            refused = (pc.field("code") == "schema_refused") & (pc.field("link") == link.name)
+            refused &= pc.field("at") >= pa.scalar(since, pa.timestamp("us", "UTC"))
+            here = context.topology.snapshot
+            if any(
+                len(rows) for rows in context.rows("messages", ["at"], refused, snapshot=here, server=link.supplier)
+            ):
+                yield take_the_schema(str(server))
+                return
 
 
 def _not_begun(context: DetectorContext, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
