@@ -16,8 +16,9 @@ from workbench.diagnosis.relayed_changes import (
     STOPPED_MEANWHILE,
     WITHOUT_DATA,
 )
+from workbench.model import listed
 from workbench.repair.obstacles import EMPTY, OFF, UNLOGGED, refusing_all, stopped_links, stopped_servers, told_of
-from workbench.repair.plan_types import ASKED_FOR, DISABLED, ROLLED_BACK, Need, ProposedRepair, Step, View
+from workbench.repair.plan_types import ASKED_FOR, DISABLED, PENDING, ROLLED_BACK, Need, ProposedRepair, Step, View
 from workbench.rules.repair_model import LogModel
 from workbench.rules.repair_result import achieved
 from workbench.rules.send_session import ANCHOR_NOT_FOUND, SEND, replay
@@ -423,7 +424,7 @@ class TemporaryAgreement:
             if self._taken_for(view, supplier, need.server):
                 continue
             if row["decision"] == SEND and view.model.servers[supplier].log is not None:
-                yield self._draft(view, supplier, need.server, reaches)
+                yield replace(self._draft(view, supplier, need.server, reaches), unasked=_may_come(view, need))
                 return
 
     @staticmethod
@@ -534,6 +535,16 @@ class TemporaryAgreement:
             (feed, unfeed),
             load=f"a session with what waits; the password of {login} on {server} is asked for",
         )
+
+
+def _may_come(view: View, need: Need) -> str:
+    """Why what a server merely waits for may come without a step: a server that was not collected may send it; else empty."""
+    unread = view.context.not_collected(view.suffix) if need.code == PENDING else []
+    return (
+        f"nothing was collected of {listed(unread, 'and')}, which may send what {need.server} waits for"
+        if unread
+        else ""
+    )
 
 
 def not_now(view: View, source: str, server: str) -> str:
