@@ -167,7 +167,7 @@ def test_a_lagging_consumer_has_to_be_refreshed_and_loses_what_only_it_holds(tmp
     }
     one = next(one for one in found["findings"] if one["code"] == "REFRESH_REQUIRED")
     assert one["severity"] == "error" and "13.0 days behind what A, B still remember" in one["summary"]
-    assert "throws away 1 changes that only C holds" in one["fix"][0]["caution"]
+    assert "throws away 1 change that C has and A lacks" in one["fix"][0]["caution"]
     assert [(row["server"], row["entry"], row["attribute"]) for row in found["stranded"]] == [
         ("C", entry_id(9), "mail")
     ]

@@ -44,7 +44,7 @@ def test_what_another_server_misses_is_brought_there_before_the_only_one_that_ha
     ]
     assert [step.repair for step in made.steps] == ["write_again", "back_up", "refresh"]
     refreshed = plan(case, only=["REFRESH_REQUIRED"])
-    assert "1 change that it names goes with the data of a server that is filled" in left_of(refreshed)
+    assert "MISSED_CHANGE A: step 1-back-up-B saves these changes to a file" in left_of(refreshed)
 
 
 def test_what_a_server_made_behind_its_file_is_stranded_nowhere(tmp_path: Path) -> None:

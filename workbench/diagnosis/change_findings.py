@@ -330,7 +330,9 @@ def _kept_or_saved(
     them = "it" if len(rows) == 1 else "them"
     keep = step(
         f"save {them} before anything else is done to {server}",
-        "its log is trimmed with time, and a filling makes it anew",
+        f"to {refill_of(context)} it deletes all that only it has"
+        if context.topology.pulling
+        else "its log is trimmed with time, and a filling makes it anew",
         f"to {refill_of(context)} {server} throws {them} away for good",
     )
     write = step(

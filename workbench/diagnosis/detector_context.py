@@ -22,9 +22,10 @@ from workbench.intake.files import EMPTY
 from workbench.intake.inputs import Input
 from workbench.intake.links import ASKS, address_in, not_deleted
 from workbench.replication.entry.diagnosis.retention_horizon import Floors, floors_of
+from workbench.replication.entry.diagnosis.server_files import not_again
 from workbench.systems import format_with
 from workbench.topology.suffix_evidence import newest_times
-from workbench.topology.topology import Replica, Row, Topology, not_collected, topology
+from workbench.topology.topology import NOT_COLLECTED, Replica, Row, Topology, not_collected, topology
 
 T = TypeVar("T")
 
@@ -72,8 +73,11 @@ class DetectorContext:
 
     @cached_property
     def all_not_collected(self) -> list[dict[str, Any]]:
-        """The rows of `not_collected`, with the suppliers of which nothing but their changes tells."""
-        return [*not_collected(self.topology), *unseen_rows(self)]
+        """The rows of `not_collected`, with the suppliers of which nothing but their changes tells, or earlier files alone."""
+        rows = [*not_collected(self.topology), *unseen_rows(self)]
+        known = {row["server"] for row in rows}
+        again = (one for one in not_again(self.case, self.topology) if one[0] not in known)
+        return [*rows, *({"server": server, "suffix": suffix, "why": NOT_COLLECTED} for server, suffix in again)]
 
     @cached_property
     def without_data(self) -> Mapping[tuple[str, str | None], bool]:

@@ -335,7 +335,7 @@ class EntryStates:
 
         closed     this many of the last states say so whatever they show; of the others one may still show the very change
         forgotten  per earlier state and last one: a deletion before this time the server may have forgotten since
-        whole      of which last states all entries are known
+        whole      of which last states all entries are known; what the others do not show, their claims have to tell
 
         A change that a later one replaced in another earlier state is left out, and so is any of an entry that may have been
         deleted since and forgotten.
@@ -352,9 +352,9 @@ class EntryStates:
             which = which[~self._same(other, which) | ~_after(when, whose, self.time[which], self.origin[which])]
         for other in range(last):
             e, earlier = self.entry[which], self.server[which] - last
-            absent = ~alive[other][e] & whole[other]
+            absent, unread = ~alive[other][e] & whole[other], ~alive[other][e] & ~whole[other]
             made = np.maximum(self.at[self.server[which], e], forgotten[earlier, other, 0])
-            which = which[self._same(other, which) | (absent & (made >= forgotten[earlier, other, 1]))]
+            which = which[self._same(other, which) | unread | (absent & (made >= forgotten[earlier, other, 1]))]
         found = [self._changes(which)]
         when, whose = self._earliest_deletions(last)
         e = np.flatnonzero((when >= 0) & alive.any(0) & ~(self.gone[:closed] >= 0).any(0))

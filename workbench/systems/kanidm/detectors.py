@@ -17,19 +17,28 @@ from workbench.model import (
     LAG,
     Detectors,
     Finding,
+    counted,
     first_few,
     listed,
     step,
 )
+from workbench.replication.entry.diagnosis.automatic_refresh import deletes_its_data
 from workbench.replication.entry.diagnosis.file_times import of_one_time
 from workbench.replication.entry.diagnosis.state_comparison import now_at, ranges_of, states_of, version_of
-from workbench.replication.entry.rules.entries import TURNED_DOWN, Ranges
+from workbench.replication.entry.rules.entries import Ranges
 from workbench.rules.assumptions import CLOCKS_AGREE
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
 from workbench.systems.kanidm.gone_changes import changes_thrown_away
 from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.other_suppliers import brought_together, instead_of_refresh, other_suppliers
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
+from workbench.systems.kanidm.refresh_direction import (
+    gains_nothing,
+    still_supply,
+    stop_taking_anew,
+    the_other_way_round,
+    thrown_away,
+)
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
 
 if TYPE_CHECKING:
@@ -71,12 +80,10 @@ def _best(context: DetectorContext, consumer: str, suppliers: Sequence[str], suf
     return max(sorted(whole), key=seen)
 
 
-def _lost_with(context: DetectorContext, server: str, suffix: str | None, source: str = "") -> str:
-    only = sum((row["server"], row["suffix"]) == (server, suffix) for row in context.verdicts.stranded)
-    lost = f"{only:,} changes that only {server} holds" if only else f"whatever only {server} holds"
-    broken = (
-        sum(batch.num_rows for batch in context.rows("messages", ["code"], _BROKEN, server=source)) if source else 0
-    )
+def _lost_with(context: DetectorContext, server: str, suffix: str | None, source: str) -> str:
+    only = thrown_away(context, server, source, suffix)
+    lost = f"{counted(only)} that {server} has and {source} lacks" if only else f"whatever only {server} holds"
+    broken = sum(batch.num_rows for batch in context.rows("messages", ["code"], _BROKEN, server=source))
     first = (
         f"; mend {source} first, of which a verification tells {broken:,} errors: such data may be refused"
         if broken
@@ -105,37 +112,63 @@ def refresh_required(context: DetectorContext) -> Iterator[Finding]:
     """Consumers that their suppliers cannot bring up to date any more."""
     for consumer, suffix, rows in _of_links(context, REFRESH, "consumer"):
         suppliers = [row["supplier"] for row in rows]
-        of = [row for row in context.pairs if (row["consumer"], row["suffix"]) == (consumer, suffix)]
-        turned_down = {row["supplier"] for row in of if any(reason["rule"] == TURNED_DOWN for reason in row["reasons"])}
-        others = sorted(row["supplier"] for row in of if row["decision"] == OK and row["supplier"] not in turned_down)
+        others = still_supply(context, consumer, suffix)
         behind = max(nanoseconds(first) - nanoseconds(last) for row in rows for first, last in row["lag"].values())
         also = f"; {', '.join(others)} still could" if others else ""
         anew = _taken_anew(context, consumer, suffix, suppliers)
-        best = _best(context, consumer, suppliers, suffix)
+        lost = max((thrown_away(context, consumer, one, suffix) for one in anew), default=0)
         ahead = {row["supplier"]: {of: first for of, (first, _) in row["lag"].items()} for row in rows}
         still = other_suppliers(context, consumer, suffix, ahead)
         instead = instead_of_refresh(context, consumer, suffix, suppliers, still)
-        refresh = step(
+        best = _best(context, consumer, suppliers, suffix)
+        with_loss = thrown_away(context, consumer, best, suffix) > 0
+        refresh = _turned(context, consumer, suffix, best, instead) or step(
             f"let {consumer} pull: it takes all data of {' or '.join(anew)} by itself, for `automatic_refresh` is set"
             if anew
-            else f"{'only if that cannot be done, ' if instead else ''}refresh {consumer} from {best}, or set "
-            f"`automatic_refresh` on its link to {best}",
+            else f"{'only if that cannot be done, ' if instead else ''}refresh {consumer} from {best}"
+            f"{'' if with_loss else f', or set `automatic_refresh` on its link to {best}'}",
             "what it lacks is in no changelog any more, only in the entries themselves"
             if not instead
             else f"what it lacks is in no changelog of {listed(suppliers)} any more",
             _lost_with(context, consumer, suffix, best),
         )
+        fix = _in_order(instead, refresh, needless=bool(still.linked) and not anew)
         yield Finding(
             "REFRESH_REQUIRED",
-            "warning" if others else "error",
-            f"{consumer} is up to {_days(behind)} behind what {', '.join(suppliers)} still remember: it gets nothing{also}",
+            "warning" if others and not lost else "error",
+            f"{consumer} is up to {_days(behind)} behind what {', '.join(suppliers)} still {_verb(suppliers)}: "
+            + (f"{deletes_its_data({consumer: anew})}, {_without(anew, lost)}" if lost else f"it gets nothing{also}"),
             server=consumer,
             suffix=suffix,
             items=tuple(sorted({last for row in rows for _, last in row["lag"].values()})),
             evidence=first_few(proof for row in rows for proof in _proof(row)),
-            fix=_in_order(instead, refresh, needless=bool(still.linked) and not anew),
+            fix=(stop_taking_anew(consumer, anew, lost), *fix) if lost else fix,
             assumes=of_one_time(context, consumer, suffix, rows),
         )
+
+
+def _without(suppliers: Sequence[str], lost: int) -> str:
+    return f"which {'lacks' if len(suppliers) == 1 else 'lack'} {counted(lost)} that it has"
+
+
+def _turned(
+    context: DetectorContext,
+    server: str,
+    suffix: str | None,
+    source: str,
+    instead: Mapping[str, Any] | None,
+) -> Mapping[str, Any] | None:
+    """What to do about a server that is behind what others remember, where a refresh of it is not the way; else None.
+
+    It is not where its source lacks changes of it, and no other server is ahead of it: then the source is the odd one.
+    """
+    others = still_supply(context, server, suffix)
+    lost = thrown_away(context, server, source, suffix)
+    if not lost or instead is not None:
+        return None
+    if gains_nothing(context, server, source, suffix):
+        return the_other_way_round(server, source, lost, _lost_with(context, source, suffix, server))
+    return _choose(source, sorted({server, *others})) if others else None
 
 
 def _in_order(
@@ -165,16 +198,17 @@ def supplier_behind(context: DetectorContext) -> Iterator[Finding]:
         ahead = {row["consumer"]: {of: first for of, (_, first) in row["advance"].items()} for row in rows}
         still = other_suppliers(context, supplier, suffix, ahead)
         instead = instead_of_refresh(context, supplier, suffix, consumers, still)
-        refresh = step(
-            f"{'only if that cannot be done, ' if instead else ''}refresh {supplier} from "
-            f"{_best(context, supplier, consumers, suffix)}",
+        best = _best(context, supplier, consumers, suffix)
+        refresh = _turned(context, supplier, suffix, best, instead) or step(
+            f"{'only if that cannot be done, ' if instead else ''}refresh {supplier} from {best}",
             "as long as it is behind, nothing goes from it to the others, not even what is in order",
-            _lost_with(context, supplier, suffix),
+            _lost_with(context, supplier, suffix, best),
         )
         yield Finding(
             "SUPPLIER_BEHIND",
             "warning" if refreshed else "error",
-            f"{supplier} is behind what {', '.join(consumers)} still remember, and supplies nothing to them",
+            f"{supplier} is behind what {', '.join(consumers)} still {_verb(consumers)}, and supplies nothing to "
+            f"{'it' if len(consumers) == 1 else 'them'}",
             server=supplier,
             suffix=suffix,
             items=tuple(sorted({last for row in rows for last, _ in row["advance"].values()})),

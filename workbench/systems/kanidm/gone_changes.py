@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step
 from workbench.replication.entry.diagnosis.earlier_states import GoneChange
 from workbench.replication.entry.diagnosis.file_times import of_gone
-from workbench.replication.entry.diagnosis.server_files import ServerFile, own_of
+from workbench.replication.entry.diagnosis.server_files import ServerFile, not_again, own_of
 from workbench.systems.kanidm.cid import cid_text
 
 if TYPE_CHECKING:
@@ -51,9 +51,11 @@ class _Doubt(NamedTuple):
 def _doubt(context: DetectorContext, suffix: str | None, gone: Sequence[GoneChange]) -> _Doubt:
     again = {one.replica.server: one for each in gone for one in each.not_again}
     shown = {one.replica.server: one for each in gone for one in each.shown_by if one.replica.server in again}
-    unread = sorted({name for one in gone for name in one.may_have} | {*context.not_collected(suffix)} - again.keys())
+    # What earlier files tell of a server that was not collected again, is told by its last one.
+    not_read = {*context.not_collected(suffix)} - {server for server, _ in not_again(context.case, context.topology)}
+    unread = sorted({name for one in gone for name in one.may_have} | not_read - again.keys())
     made = gone[0].change["origin"]
-    unseen = made if gone[0].maker_unseen and not context.not_collected(suffix) else None
+    unseen = made if gone[0].maker_unseen and not not_read else None
     return _Doubt(unread, [again[name] for name in sorted(again)], [shown[name] for name in sorted(shown)], unseen)
 
 
@@ -117,8 +119,8 @@ def _steps(
         f"{'if no server has ' + them + ', ' if doubt else ''}write again by hand what {_named(files)} {_verb(files)} of "
         f"{them}, on one server, if nothing newer replaced {them} since",
         "no pull and no refresh brings what no server has",
-        f"if an older state of {server} was put back on purpose, {them} may have been given up with it; keep the "
-        f"{'file' if len(files) == 1 else 'files'}: {no_other} {them}",
+        f"if an older state of {server} was put back on purpose, {'they' if them == 'them' else 'it'} may have been given up "
+        f"with it; keep the {'file' if len(files) == 1 else 'files'}: {no_other} {them}",
     )
 
 

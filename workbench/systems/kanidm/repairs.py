@@ -1,4 +1,4 @@
-"""The repairs of Kanidm: a few changes written again, a refresh of one server, waiting for the purge, a clock set right.
+"""The repairs of Kanidm: a few changes written again, a new link, a refresh of one server.
 
 Each is done by hand, at the server. A refresh brings whatever no pull brings, and throws the server's own database away: so it
 is tried from every supplier that could be right, and what it would lose is counted and backed up first.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.missed_by_vector import may_come_back
 from workbench.diagnosis.unrelated_data import odd_ones
-from workbench.model import counted, listed
+from workbench.model import Finding, counted, listed
 from workbench.repair.plan_types import ALL, ROLLED_BACK, Need, ProposedRepair, Repairs, Step, View
 from workbench.replication.entry.rules.repair_model import PullModel
 from workbench.rules.assumptions import DATA_NAMED, NEW_DOMAIN_ENDS
@@ -29,13 +29,15 @@ from workbench.systems.kanidm.domains import (
 )
 from workbench.systems.kanidm.filling_order import after_what_others_miss
 from workbench.systems.kanidm.lone_changes import has_alone, shows_entries, untold_loss
+from workbench.systems.kanidm.purge_and_clock import CLOCK, STALE, SetClock, WaitForPurge
+from workbench.systems.kanidm.refresh_direction import only_throws_away
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 
 if TYPE_CHECKING:
     from workbench.rules.repair_model import Model
 
 REFRESH, BEHIND, DIVERGED, APART = "REFRESH_REQUIRED", "SUPPLIER_BEHIND", "DIVERGED", "NO_OVERLAP"
-UNRELATED, STALE, CLOCK, OF_TWO = "UNRELATED_DATA", "STALE_ORIGIN", "CLOCK_AHEAD", "DUPLICATE_ORIGIN"
+UNRELATED, OF_TWO = "UNRELATED_DATA", "DUPLICATE_ORIGIN"
 
 SOURCES = 3
 """Of many servers that could fill another one, so many are compared."""
@@ -259,20 +261,28 @@ def _by_hand_on(
 
 
 class LinkServers:
-    """Let two servers pull from each other that do not yet: what one can still supply is brought, and nothing is deleted."""
+    """Let two servers pull from each other that do not, or not both: what one can supply is brought, and nothing is deleted."""
 
     def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
-        """For what no link brings, between a server at the end of a link that brings nothing and one that can supply it."""
+        """For what no link brings: between a server at the end of a link that brings nothing and one that can supply it, and to
+        servers that lack what the other one has, over a link that leads the other way alone.
+        """
         model = view.model
         assert isinstance(model, PullModel)
         if need.server is None or need.hidden or not (need.lacks or need.code in (REFRESH, BEHIND)):
             return
-        linked = {frozenset((link.supplier, link.consumer)) for link in model.links}
+        linked = {(link.supplier, link.consumer) for link in model.links}
         ends = {name for link in model.links if model.stuck(link) for name in (link.supplier, link.consumer)}
         for behind in sorted(ends):
             for supplier in sorted(model.servers.keys() - {behind}):
-                if frozenset((supplier, behind)) not in linked and self._both_supply(model, supplier, behind):
-                    yield self._draft(view, supplier, behind)
+                apart = not {(supplier, behind), (behind, supplier)} & linked
+                if apart and self._both_supply(model, supplier, behind):
+                    yield self._draft(view, supplier, behind, linked)
+        lots = {lack.lot for lack in need.lacks}
+        for behind, supplier in sorted(linked):
+            brings = lots & model.shows[supplier] - model.servers[behind].holds
+            if brings and (supplier, behind) not in linked and self._both_supply(model, supplier, behind):
+                yield self._draft(view, supplier, behind, linked)
 
     @staticmethod
     def _both_supply(model: PullModel, supplier: str, behind: str) -> bool:
@@ -284,13 +294,17 @@ class LinkServers:
         return not any(answer.refused for answer in answers) and bool(answers[0].owed)
 
     @staticmethod
-    def _draft(view: View, supplier: str, server: str) -> ProposedRepair:
+    def _draft(view: View, supplier: str, server: str, linked: Collection[tuple[str, str]]) -> ProposedRepair:
         until = "; ".join(_supplied_until(view, supplier, server))
+        there = (server, supplier) in linked
         todo = [
-            f"on {name}: in server.toml, a table for repl://{other} of type mutual-pull, with partner_cert of {other}; then "
+            f"on {name}: in server.toml, type mutual-pull in the table for repl://{other}; then start {name} anew"
+            if there
+            else f"on {name}: in server.toml, a table for repl://{other} of type mutual-pull, with partner_cert of {other}; then "
             f"start {name} anew"
             for name, other in ((supplier, server), (server, supplier))
         ]
+        yet = f"only {supplier} pulls from {server} yet" if there else "have no link yet"
         step = Step(
             key=f"link-{supplier}-and-{server}",
             repair="link",
@@ -298,20 +312,20 @@ class LinkServers:
             on=server,
             suffix=view.suffix,
             says=f"{supplier} and {server} pull from each other: {supplier} can still supply {server}, and nothing is deleted",
-            stands_on=f"{supplier} and {server} can reach each other, and have no link yet"
-            + (f"; {until}" if until else ""),
+            stands_on=f"{supplier} and {server} can reach each other, and {yet}" + (f"; {until}" if until else ""),
             expects=f"the log of {server} shows a session with {supplier} that brings something, and `workbench diagnose` of new "
             "backups no pair that is refused",
             risk="none to the data: what a session brings is merged"
             + (f"; behind that purge {server} would have to be refreshed" if until else ""),
-            undo="take both tables out again",
+            undo="write the former types into both tables" if there else "take both tables out again",
             sends="".join(f"{printable(line)}\n" for line in todo),
-            effects=(
-                {"do": "feed", "supplier": supplier, "consumer": server},
-                {"do": "feed", "supplier": server, "consumer": supplier},
+            effects=tuple(
+                {"do": "feed", "supplier": one, "consumer": other}
+                for one, other in ((supplier, server), (server, supplier))
+                if (one, other) not in linked
             ),
         )
-        says = f"link {supplier} and {server}"
+        says = f"link {supplier} and {server}{' both ways' if there else ''}"
         return ProposedRepair(f"link-{supplier}-and-{server}", says, (step,), load=f"what {server} lacks is sent once")
 
 
@@ -342,6 +356,10 @@ class Refresh:
             sources = [name for name in sources if view.model.servers[name].holds >= holds]
         for supplier in sources[:SOURCES] if need.code != UNRELATED or need.lacks else ():
             yield self._draft(view, (supplier, need.server))
+        if need.code in (REFRESH, BEHIND):
+            for other in sources:
+                if only_throws_away(view, need.server, other):
+                    yield self._draft(view, (need.server, other))
         if need.code in (APART, DIVERGED):
             for other in sources:
                 if len(self._sources(view, other)) == 1:
@@ -507,64 +525,22 @@ class RestoreBackup:
             yield ProposedRepair("restore-backup", f"restore a backup at {need.server}", refused=why)
 
 
-class WaitForPurge:
-    """Let an origin that nobody has heard of for longer than the window leave the vectors by itself."""
-
-    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
-        """For origins without a server."""
-        if need.code != STALE or need.origin is None:
-            return
-        for one in sorted(name for name, server in view.model.servers.items() if need.origin in server.vector):
-            step = Step(
-                key=f"wait-for-the-purge-of-{one}",
-                repair="wait",
-                server=one,
-                on=one,
-                suffix=view.suffix,
-                says=f"{one} runs for ten minutes: its purge takes origin {need.origin} out of its vector",
-                stands_on=f"no server makes changes as {need.origin} any more",
-                expects=f"the next backup of {one} does not name {need.origin}",
-                risk="none: nothing is written by hand; changes of that origin that a server lacks are sent no more",
-                cannot_undo="what was forgotten by age stays forgotten",
-                effects=({"do": "forget", "origin": need.origin},),
-            )
-            yield ProposedRepair("wait-for-purge", f"wait until the servers forget {need.origin}", (step,))
-            return
-
-
-class SetClock:
-    """Set a clock that is ahead."""
-
-    def propose(self, view: View, need: Need) -> Iterator[ProposedRepair]:
-        """For a server whose changes lie in the future of others."""
-        if need.code != CLOCK or need.server is None:
-            return
-        server = need.server
-        step = Step(
-            key=f"set-clock-of-{server}",
-            repair="clock",
-            server=server,
-            on=server,
-            suffix=view.suffix,
-            says=f"{server} takes its time from the network",
-            stands_on=f"{server} can reach a time server, and nobody else sets its clock",
-            expects=f"`timedatectl` of {server} shows the time that the others show",
-            risk="positions are not taken back: until time has caught up it counts on by nanoseconds, its changes win over "
-            "later ones of others, and its tombstones stay longer",
-            undo="switch it off again",
-            commands=(("on", server, "timedatectl", "status"), ("on", server, "timedatectl", "set-ntp", "true")),
-            undo_commands=(("on", server, "timedatectl", "set-ntp", "false"),),
-            effects=({"do": "set_clock", "server": server},),
-        )
-        yield ProposedRepair("set-clock", f"let {server} take its time from the network", (step,))
-
-
 def _with_assumptions(view: View, need: Need, draft: ProposedRepair) -> ProposedRepair:
     """The way takes for granted what the findings do that it is for; to save data needs nothing."""
     about = (one for one in view.about(need.code) if one.server == need.server and need.server)
     codes = tuple(dict.fromkeys(code for one in about for code in one.assumes))
     steps = (one if one.repair == "back_up" else replace(one, assumes=(*one.assumes, *codes)) for one in draft.steps)
     return replace(draft, steps=tuple(steps))
+
+
+def _settled(finding: Finding, model: Model) -> bool:
+    """True of a finding on a server that supplies others, and is supplied, when all is done: another one was refreshed."""
+    server = model.servers.get(finding.server or "")
+    if finding.code not in (REFRESH, BEHIND) or server is None:
+        return False
+    assert isinstance(model, PullModel)
+    pairs = ((one, server) for one in model.servers.values() if one is not server)
+    return not any(model.answer(*ends).refused for one, other in pairs for ends in ((one, other), (other, one)))
 
 
 _REFRESHED = ("REFRESH_REQUIRED", "SUPPLIER_BEHIND", "NO_OVERLAP", "DIVERGED", "UNRELATED_DATA")
@@ -594,6 +570,7 @@ REPAIRS = Repairs(
     late=after_what_others_miss,
     mends={"link": (REFRESH, BEHIND), "refresh": _REFRESHED, "automatic-refresh": _REFRESHED},
     preamble=_PREAMBLE,
+    settled=_settled,
     weighed=_with_assumptions,
 )
 """In the order in which they are considered."""

@@ -176,8 +176,11 @@ def _told(
     known = own_origins(case, shown, last[0].replica.suffix)
     labels = list(case.snapshots)
     numbers = {one.replica.server: files.last_of(one.replica.server) for one in [*last, *before]}
+    in_part = [(number, one.ranges) for number, one in enumerate(last) if not one.file.whole]
     for at in range(len(some)):
         time, origin = held.cid(some, at)
+        if any(held.at[number][some.entry[at]] < 0 and _covers(ranges, origin, time) for number, ranges in in_part):
+            continue  # it may be in what could not be read
         having = [one for one, has in zip(before, holders[len(last) :], strict=True) if has[at]]
         ends_without = {name: (of := numbers[name]) is None or not holders[of][at] for name in _names(having)}
         losing = [one for one in having if ends_without[one.replica.server]]

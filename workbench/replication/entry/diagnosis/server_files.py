@@ -67,6 +67,16 @@ def earlier_files(case: Case, shown: Topology, present: Sequence[ServerFile]) ->
             yield replace(each, replica=replace(each.replica, server=name))
 
 
+def not_again(case: Case, shown: Topology) -> list[tuple[str, str | None]]:
+    """Servers of earlier snapshots that have no file in this one, though vectors of it still name their UUIDs."""
+    if not shown.pulling:
+        return []
+    there = {one.server for one in shown.replicas} | shown.down
+    named = {origin for one in shown.replicas for origin in one.vector} - {one.origin for one in shown.replicas}
+    before = (one for one in case.inputs if one.snapshot in _known(case, shown)[:-1] and one.server not in there)
+    return sorted({(one.server, one.suffix) for one in before if own_of(one) in named}, key=str)
+
+
 def earlier_of_uuid(case: Case, shown: Topology, replica: Replica) -> list[ServerFile]:
     """The files of earlier snapshots that are of the UUID of a server, with their entries or without, in the order of time.
 
