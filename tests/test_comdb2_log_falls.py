@@ -128,8 +128,8 @@ def test_every_fall_is_told_and_of_one_that_went_on_falling_the_lowest_place(tmp
 
 
 def test_a_generation_that_fell_before_the_last_snapshot_is_told(tmp_path: Path) -> None:
-    told = [source(at, generation=number) for at, number in (((3, 500), 7), ((3, 600), 4), ((3, 700), 8))]
-    (found,) = diverged(snapshots(tmp_path, [told[0], copy((3, 500), generation=7)], *([one] for one in told[1:])))
+    rows = [source(at, generation=number) for at, number in (((3, 500), 7), ((3, 600), 4), ((3, 700), 8))]
+    (found,) = diverged(snapshots(tmp_path, [rows[0], copy((3, 500), generation=7)], *([one] for one in rows[1:])))
     assert found["severity"] == "error" and "of generation 7 then, and was of generation 4 later" in found["summary"]
     assert "A@a1 may be of the history before" not in found["summary"] or "stood at {3:500}" in found["summary"]
 

@@ -18,7 +18,7 @@ BEFORE: Files = {"a.log": log(*range(1, 6)), "b.log": log(1, 2, 3)}
 HEADER = b"ID,SEGID,COMMIT_ID,END_TIMESTAMP,ORIGINATING_SERVER_UUID,ORIGINATING_COMMIT_ID,MESSAGE_LEN,MESSAGE\n"
 
 
-def told(found: dict[str, Any], code: str) -> dict[str, str]:
+def sentences(found: dict[str, Any], code: str) -> dict[str, str]:
     return {each["server"]: each["summary"] for each in found["findings"] if each["code"] == code}
 
 
@@ -26,7 +26,7 @@ def told(found: dict[str, Any], code: str) -> dict[str, str]:
 @pytest.mark.parametrize("by", [{}, {"case.yaml": named("a", "a.log")}])
 def test_what_the_earlier_log_had_is_named(now: bytes, by: Files, tmp_path: Path) -> None:
     found = diagnose(loaded(tmp_path, {**BEFORE, **by}, {"a.log": now, "b.log": log(1, 2, 3), **by}))
-    assert told(found, "GONE_FROM_LOG") == {
+    assert sentences(found, "GONE_FROM_LOG") == {
         "a": "a: its log has no transaction (a.log), and the log of a of snapshot s1 has 5 transactions of server 1 (from 1 on): "
         "what others lack of these is not known"
     }
@@ -38,12 +38,12 @@ def test_what_the_earlier_log_had_is_named(now: bytes, by: Files, tmp_path: Path
 def test_an_export_without_rows_is_named(now: Files, tmp_path: Path) -> None:
     waiting = {"s.state.json": state(2), "s.queue.jsonl": queue(commits(3, 4))}
     case = loaded(tmp_path, {"m.replication-log.jsonl": exported(commits(*range(1, 7))), **waiting}, {**now, **waiting})
-    assert "has 6 transactions of server 1 (from 101 on)" in told(diagnose(case), "GONE_FROM_LOG")["m"]
+    assert "has 6 transactions of server 1 (from 101 on)" in sentences(diagnose(case), "GONE_FROM_LOG")["m"]
 
 
 def test_without_an_earlier_log_it_is_said_that_nothing_is_known(tmp_path: Path) -> None:
     found = diagnose(loaded(tmp_path, {"a.log": b"", "b.log": log(1, 2, 3), "case.yaml": named("a", "a.log")}))
-    assert told(found, "UNREADABLE_INPUT") == {
+    assert sentences(found, "UNREADABLE_INPUT") == {
         "a": "a: its log has no transaction (a.log): what a committed is not known"
     }
     assert "(source)" not in diagnosis_text(SYSTEM, found)
@@ -58,15 +58,15 @@ def test_without_an_earlier_log_it_is_said_that_nothing_is_known(tmp_path: Path)
 )
 def test_a_start_alone_and_an_empty_queue_are_no_fault(files: Files, tmp_path: Path) -> None:
     found = diagnose(loaded(tmp_path, files))
-    assert not told(found, "UNREADABLE_INPUT") and not told(found, "GONE_FROM_LOG")
+    assert not sentences(found, "UNREADABLE_INPUT") and not sentences(found, "GONE_FROM_LOG")
 
 
 def test_a_log_that_has_something_again_is_no_empty_one(tmp_path: Path) -> None:
     found = diagnose(loaded(tmp_path, BEFORE, {**BEFORE, "a.log": b""}, BEFORE))
-    assert not told(found, "GONE_FROM_LOG")
+    assert not sentences(found, "GONE_FROM_LOG")
 
 
 def test_of_a_copy_it_is_said_that_its_state_is_not_known(tmp_path: Path) -> None:
     a = {"a.log": log(1, 2, 3, 4), "case.yaml": named("a", "a.log")}
     found = diagnose(loaded(tmp_path, {**a, "b.log": log(1, 2, 3)}, {**a, "b.log": b""}))
-    assert told(found, "GONE_FROM_LOG")["b"].endswith("(from 1 on): what b has now is not known")
+    assert sentences(found, "GONE_FROM_LOG")["b"].endswith("(from 1 on): what b has now is not known")

@@ -18,9 +18,9 @@ APART: Files = {"a.log": log(1, 2, 3), "b.log": log(7, 8, 9)}
 def test_it_is_said_and_nothing_is_planned(by: Files, tmp_path: Path) -> None:
     case = loaded(tmp_path, {**APART, **by})
     found = diagnose(case)
-    (told,) = found["findings"]
-    assert (told["code"], told["severity"]) == ("NOTHING_IN_COMMON", "info")
-    assert "a has 3 transactions of it, from 1 on; b has 3 transactions of it, from 7 on" in told["summary"]
+    (finding,) = found["findings"]
+    assert (finding["code"], finding["severity"]) == ("NOTHING_IN_COMMON", "info")
+    assert "a has 3 transactions of it, from 1 on; b has 3 transactions of it, from 7 on" in finding["summary"]
     assert not found["missing"] and not found["pending"] and not plan(case).steps
 
 

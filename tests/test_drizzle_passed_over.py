@@ -40,12 +40,13 @@ def passed(case: Case) -> list[dict[str, Any]]:
 def test_a_gap_of_an_earlier_queue_is_told_when_the_replica_is_past_it(tmp_path: Path) -> None:
     case = loaded(tmp_path, GAP, PAST)
     found = diagnose(case)
-    (told,) = passed(case)
+    (finding,) = passed(case)
     assert (
-        "s is past 1 transaction of m: 104 (commit 4). In snapshot s1 its queue went on without it" in told["summary"]
+        "s is past 1 transaction of m: 104 (commit 4). In snapshot s1 its queue went on without it"
+        in finding["summary"]
     )
-    assert told["items"] == ["104"] and told["assumes"] == ["collected_in_order"]
-    assert "take it from the log of m" in told["fix"][0]["repair"]
+    assert finding["items"] == ["104"] and finding["assumes"] == ["collected_in_order"]
+    assert "take it from the log of m" in finding["fix"][0]["repair"]
     assert "No change is missing" not in headline(found) and "PASSED_OVER" in headline(found)
     assert [(row["server"], row["from"], row["why"]) for row in found["unknown"]] == [("s", "104", "passed_since")]
     assert [row["purge_below"] for row in found["appliers"]] == [4]
@@ -77,8 +78,8 @@ EARLIER = {
 @pytest.mark.parametrize("what", EARLIER)
 def test_what_else_it_could_not_apply(what: str, tmp_path: Path) -> None:
     before, position, says = EARLIER[what]
-    (told,) = passed(loaded(tmp_path, before, {**before, "s.state.json": state(7), "s.queue.jsonl": b"\n"}))
-    assert says in told["summary"] and told["items"] == [position]
+    (finding,) = passed(loaded(tmp_path, before, {**before, "s.state.json": state(7), "s.queue.jsonl": b"\n"}))
+    assert says in finding["summary"] and finding["items"] == [position]
 
 
 START = {"m.replication-log.jsonl": exported([*commits(1, 2, 3), (4, event(104)), *commits(5, 6)])}
@@ -100,22 +101,22 @@ def test_nothing_is_told_of_what_a_file_refutes(what: str, tmp_path: Path) -> No
 
 def test_what_the_log_was_purged_of_is_named_by_the_earlier_one(tmp_path: Path) -> None:
     now = {**PAST, "m.replication-log.jsonl": exported(commits(7, 8))}
-    (told,) = passed(loaded(tmp_path, GAP, now))
-    assert "take it from the log of m of snapshot s1" in told["fix"][0]["repair"]
-    assert told["fix"][0]["caution"] is None
+    (finding,) = passed(loaded(tmp_path, GAP, now))
+    assert "take it from the log of m of snapshot s1" in finding["fix"][0]["repair"]
+    assert finding["fix"][0]["caution"] is None
 
 
 def test_a_number_that_no_file_has_is_told_as_a_number(tmp_path: Path) -> None:
     before = {"s.state.json": state(2), "s.queue.jsonl": queue(commits(3, 5, 6))}
-    (told,) = passed(loaded(tmp_path, before, {"s.state.json": state(6), "s.queue.jsonl": queue(commits(7))}))
-    assert "s is past 1 commit of master 1: commit 4." in told["summary"]
-    assert "a number without a transaction is possible" in told["fix"][0]["caution"]
+    (finding,) = passed(loaded(tmp_path, before, {"s.state.json": state(6), "s.queue.jsonl": queue(commits(7))}))
+    assert "s is past 1 commit of master 1: commit 4." in finding["summary"]
+    assert "a number without a transaction is possible" in finding["fix"][0]["caution"]
 
 
 def test_a_later_log_names_what_the_number_is(tmp_path: Path) -> None:
     before = {"s.state.json": state(2), "s.queue.jsonl": queue(commits(3, 5, 6))}
-    (told,) = passed(loaded(tmp_path, before, PAST))
-    assert told["items"] == ["104"]
+    (finding,) = passed(loaded(tmp_path, before, PAST))
+    assert finding["items"] == ["104"]
 
 
 def test_each_master_has_its_own(tmp_path: Path) -> None:
@@ -127,8 +128,8 @@ def test_each_master_has_its_own(tmp_path: Path) -> None:
         "s.state.json": applied_of_two(5, 5),
         "s.queue.jsonl": two_masters((1, 6, row_of(106)), (2, 6, of_second(6))),
     }
-    (told,) = passed(loaded(tmp_path, before, now))
-    assert told["items"] == ["204"] and "of n: 204 (commit 4)" in told["summary"]
+    (finding,) = passed(loaded(tmp_path, before, now))
+    assert finding["items"] == ["204"] and "of n: 204 (commit 4)" in finding["summary"]
 
 
 def test_what_is_missing_by_its_own_log_is_not_told_twice(tmp_path: Path) -> None:

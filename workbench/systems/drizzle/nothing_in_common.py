@@ -15,13 +15,13 @@ def nothing_in_common(context: DetectorContext) -> Iterator[Finding]:
     """Nothing tells which of the two came first, or whether one lacks anything; each two logs are told once."""
     streams, show = context.verdicts.streams, context.topology.system.show
     assert streams is not None
-    told = set[tuple[frozenset[str], str]]()
+    named = set[tuple[frozenset[str], str]]()
     for (server, origin), both in sorted(streams.differences.items()):
         other = streams.source_for(server, origin) or ""
         pair = frozenset({server, other}), origin
-        if pair in told or not streams.apart(server, origin, both) or (server, origin) in streams.by_earlier:
+        if pair in named or not streams.apart(server, origin, both) or (server, origin) in streams.by_earlier:
             continue
-        told.add(pair)
+        named.add(pair)
         has = []
         for name in sorted(pair[0]):
             log = streams.logs[name]

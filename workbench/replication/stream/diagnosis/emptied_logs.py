@@ -39,13 +39,13 @@ def emptied_logs(streams: Streams) -> Iterator[EmptiedLog]:
     for file in streams.case.inputs:
         if file.snapshot == streams.shown.snapshot and _is_log(file):
             files.setdefault(file.server, []).append(file)
-    for server, mine in sorted(files.items()):
-        logs = [streams.stored(server, file) for file in mine if file.kind]
+    for server, own in sorted(files.items()):
+        logs = [streams.stored(server, file) for file in own if file.kind]
         if any(any(log.committed.values()) for log in logs):
             continue
         before = next(_logs_before(streams, server), None)
         if before or not any(log.sums for log in logs):  # a server that only just started has committed nothing
-            yield EmptiedLog(server, mine[0].file, before)
+            yield EmptiedLog(server, own[0].file, before)
 
 
 def _is_log(file: Input) -> bool:

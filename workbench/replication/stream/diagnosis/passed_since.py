@@ -53,12 +53,12 @@ def passed_since(streams: Streams) -> list[PassedSince]:
     """The same of every replica of the snapshot, by the last of the earlier snapshots that shows anything of it."""
     found: dict[tuple[str, str], dict[int, PassedSince]] = {}
     for then in streams.before:
-        for told in then.applied:
-            mine = found.setdefault((told.server, told.master), {})
-            for commit in told.queued or () if told.whole else ():
-                if commit in mine and mine[commit].why != STOOD:
-                    del mine[commit]
-            mine |= {each.commit: each for each in _shown(streams, then, told)}
+        for applier in then.applied:
+            known_before = found.setdefault((applier.server, applier.master), {})
+            for commit in applier.queued or () if applier.whole else ():
+                if commit in known_before and known_before[commit].why != STOOD:
+                    del known_before[commit]
+            known_before |= {each.commit: each for each in _shown(streams, then, applier)}
     now = [one for one in streams.applied if one.commit is not None]
     passed = [
         each._replace(source=one.source)
@@ -69,44 +69,44 @@ def passed_since(streams: Streams) -> list[PassedSince]:
     return [each for each in passed if not _is_logged(streams, each)]
 
 
-def _shown(streams: Streams, then: Streams, told: Applied) -> Iterator[PassedSince]:
+def _shown(streams: Streams, then: Streams, applier: Applied) -> Iterator[PassedSince]:
     """What one earlier snapshot shows of a replica."""
-    if told.commit is None or told.queued is None or not told.whole:
+    if applier.commit is None or applier.queued is None or not applier.whole:
         return
-    about = told.server, told.master, told.source
+    about = applier.server, applier.master, applier.source
     snapshot = then.shown.snapshot
-    parts = {piece.commit: at for at, piece in told.in_part.items() if piece.commit is not None}
-    top = max([told.commit, *told.queued, *parts])
-    for commit in range(told.commit + 1, min(top, told.commit + streams.limit) + 1):
-        if commit in told.queued:
+    parts = {piece.commit: at for at, piece in applier.in_part.items() if piece.commit is not None}
+    top = max([applier.commit, *applier.queued, *parts])
+    for commit in range(applier.commit + 1, min(top, applier.commit + streams.limit) + 1):
+        if commit in applier.queued:
             continue
         key = (streams.shown.system.origin_of(parts[commit]), parts[commit]) if commit in parts else None
-        known, place, row = _under(streams, then, told, commit)
+        known, place, row = _under(streams, then, applier, commit)
         if row is not None and row["outcome"] != COMMITTED:
             continue  # it was taken back, or is a start of the server
         if row is not None or key is not None or not known:
             key = (row["origin"], row["position"]) if row is not None else key
             yield PassedSince(*about, commit, key, HAD_PART if commit in parts else LACKED, snapshot, place)
-    log = then.logs.get(told.source or "")
+    log = then.logs.get(applier.source or "")
     if log is not None:
         place = log_in_words(log.server, snapshot)
         for (commit, position), origin in {
-            *other_contents(told.waiting, log),
-            *under_other_commits(told.waiting, log),
+            *other_contents(applier.waiting, log),
+            *under_other_commits(applier.waiting, log),
         }:
             yield PassedSince(*about, commit, (origin, position), HAD_OTHERWISE, snapshot, place)
-        for (commit, position), origin in unlogged(told, log, told.commit, {}):
+        for (commit, position), origin in unlogged(applier, log, applier.commit, {}):
             yield PassedSince(*about, commit, (origin, position), HAD_ALONE, snapshot)
-    first = min(((row["commit"], key) for key, row in told.waiting.items()), default=None)
-    if told.stopped.get(APPLIER) and first and told.waiting[first[1]]["outcome"] == COMMITTED:
-        place = _under(streams, then, told, first[0])[1] or f"the queue of {told.server} of snapshot {snapshot}"
-        yield PassedSince(*about, *first, STOOD, snapshot, place, told.stopped[APPLIER])
+    first = min(((row["commit"], key) for key, row in applier.waiting.items()), default=None)
+    if applier.stopped.get(APPLIER) and first and applier.waiting[first[1]]["outcome"] == COMMITTED:
+        place = _under(streams, then, applier, first[0])[1] or f"the queue of {applier.server} of snapshot {snapshot}"
+        yield PassedSince(*about, *first, STOOD, snapshot, place, applier.stopped[APPLIER])
 
 
-def _under(streams: Streams, then: Streams, told: Applied, commit: int) -> tuple[bool, str, Row | None]:
+def _under(streams: Streams, then: Streams, applier: Applied, commit: int) -> tuple[bool, str, Row | None]:
     """Whether a log shows what has the number of a commit, and the file that has it, in words, with its row there."""
     for of, snapshot in ((streams, ""), (then, f" of snapshot {then.shown.snapshot}")):
-        now = [one.source for one in of.applied if (one.server, one.master) == (told.server, told.master)]
+        now = [one.source for one in of.applied if (one.server, one.master) == (applier.server, applier.master)]
         log = of.logs.get(now[0] or "") if now else None
         if log is None or not log.by_commit:
             continue
@@ -115,7 +115,7 @@ def _under(streams: Streams, then: Streams, told: Applied, commit: int) -> tuple
             return True, f"the log of {log.server}{snapshot}", row
         if not log.lost and (log.first_commit or 0) <= commit <= (log.last_commit or 0):
             return True, "", None
-    elsewhere = then.passed.get((told.server, told.master), {}).get(commit)
+    elsewhere = then.passed.get((applier.server, applier.master), {}).get(commit)
     if elsewhere is None:
         return False, "", None
     when = "" if " of snapshot " in elsewhere.place else f" of snapshot {then.shown.snapshot}"
