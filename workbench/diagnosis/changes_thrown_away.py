@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from workbench.diagnosis.former_suppliers import origins_of
 from workbench.diagnosis.initialisations import initialisations
 from workbench.engine.positions import of_keys
@@ -253,6 +256,7 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
             items=tuple(row["position"] for row in one.changes[:ITEMS_SHOWN]),
             evidence=first_few({key: row[key] for key in ("position", "operation", "target")} for row in one.changes),
             fix=(
+                *_compare_first(context, one),
                 step(
                     f"make {'this change' if count == 1 else 'these changes'} again on a supplier, if nothing newer replaced "
                     f"{them} since; {told_in} names operation and entry of each",
@@ -263,6 +267,34 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
             ),
             # One clause for all that the server lost, whatever origin it had and whichever replacement took it.
             root=f"no collected server {holds} {cut}{counted(sums[name, one.maker.suffix, sure])} of {name} any more",
+        )
+
+
+def _compare_first(context: DetectorContext, one: ThrownAway) -> Iterator[Mapping[str, Any]]:
+    """What comes first where no entries were collected, and the same entries were modified later: nothing may be lacking."""
+    typed = context.topology.system.typed
+    lost = [
+        (row["target"].lower(), typed(row["position"]) or "")
+        for row in one.changes
+        if row["operation"] == "modify" and row["target"]
+    ]
+    of_suffix = [contents for contents in context.verdicts.contents if contents.suffix == one.maker.suffix]
+    if not lost or any(contents.exports for contents in of_suffix):
+        return
+    targets = pa.array(sorted({target for target, _ in lost}), pa.string())
+    modified = pc.utf8_lower(pc.field("target")).isin(targets) & (pc.field("operation") == "modify")
+    modified &= (pc.field("outcome") == "applied") & pc.field("position").is_valid()
+    latest: dict[str, str] = {}
+    for contents in of_suffix:
+        rows = contents.evidence.told("applied", ["operation", "target", "position"], modified)
+        for row in rows.group_by(["target"]).aggregate([("position", "max")]).to_pylist():
+            target = row["target"].lower()
+            latest[target] = max(latest.get(target, ""), row["position_max"])
+    if count := sum(latest.get(target, "") > position for target, position in lost):
+        those = "its entry was" if len(one.changes) == 1 else f"the entries of {count:,} of them were"
+        yield step(
+            "collect with the entries (`workbench collect --entries`), and diagnose again",
+            f"{those} modified later: what is lacking now, if anything, only entries tell",
         )
 
 
