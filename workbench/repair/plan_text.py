@@ -47,7 +47,10 @@ def states_text(plan: Plan) -> str:
         rows.append((one["server"], one["suffix"] or "", *(f"{number:,}" for number in numbers)))
     if not rows:
         return "" if plan.servers else "No server with a vector was collected."
-    return aligned([heads, *rows], right=(2, 3, 4, 5))
+    unread = (
+        f"\nNot collected, and in none of these numbers: {one_cell(', '.join(plan.unread))}." if plan.unread else ""
+    )
+    return aligned([heads, *rows], right=(2, 3, 4, 5)) + unread
 
 
 def _positions(plan: Plan) -> str:

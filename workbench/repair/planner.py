@@ -233,8 +233,11 @@ class _Planned:
         if "missing" in cut:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
         if unknown := self.counts.not_judged(self.done.get(suffix)):
+            compared = [contents for contents in self.context.verdicts.contents if contents.suffix == suffix]
+            more = compared and not any(contents.exports for contents in compared)
             self.open.append(
                 f"{counted(unknown, 'stretch', 'stretches')} of changes cannot be judged, and this plan does nothing about that"
+                f"{': collect with the entries (`workbench collect --entries`), which may tell more' if more else ''}"
             )
 
     def _left(self) -> tuple[str, ...]:
