@@ -56,6 +56,8 @@ class Proofs:
         if self.perhaps is not None and self.since is not None and self.perhaps <= self.since:
             self.perhaps = None
         self.initialised = sure[-1] if sure and sure[-1].kind == TOTAL else None
+        self._replaced_last: dict[str, Reset | None] = {}
+        """Server that may have filled this one -> what replaced its data last."""
 
     @cached_property
     def any(self) -> bool:
@@ -407,8 +409,11 @@ class Proofs:
 
     def _filled_last(self, supplier: Replica, before: datetime) -> Reset | None:
         """What replaced the data of a server last, if they came whole from another one before that time."""
-        resets = resets_of(self.evidence, supplier, self.proving, self._marks_of(supplier))
-        last = next((reset for reset in reversed(resets) if reset.kind in (TOTAL, REPLACED)), None)
+        if supplier.server not in self._replaced_last:
+            resets = resets_of(self.evidence, supplier, self.proving, self._marks_of(supplier))
+            replacing = (reset for reset in reversed(resets) if reset.kind in (TOTAL, REPLACED))
+            self._replaced_last[supplier.server] = next(replacing, None)
+        last = self._replaced_last[supplier.server]
         return last if last and last.sure and last.kind == TOTAL and last.ended <= before else None
 
     @cached_property
