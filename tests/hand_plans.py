@@ -118,7 +118,8 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
         ],
     )
     verdicts = Verdicts(stranded=list(stranded))
-    context = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
+    known = {"statuses": lambda: statuses, "verdicts": verdicts, "not_collected": lambda suffix: []}
+    context = SimpleNamespace(topology=topology, pairs=list(pairs), **known)
     context.linked, context.unrecorded = LinkedPairs(()), {}
     context.replica = lambda server, suffix: None
     context.once = lambda tells: {}
