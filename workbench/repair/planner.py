@@ -164,7 +164,7 @@ class _Planned:
 
     @property
     def courses(self) -> list[EvaluatedRepair]:
-        """The ways of all needs, in the order in which these were tried first."""
+        """The ways of all needs, in the order in which these were tried last."""
         return [course for courses in self.tried.values() for course in courses]
 
     def check(self, only: Sequence[str]) -> None:
@@ -433,6 +433,7 @@ class _Planned:
     def _mended(self, view: View, need: Need, named: bool) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[ProposedRepair, Achieved | None, Model | None, EvaluatedRepair]] = []
+        self.tried.pop(_bare(need), None)  # it stands behind the steps on which it is tried once more
         courses = self.tried[_bare(need)] = []
         for draft in self.repairs.drafts(view, need, self.ways, named):
             self.proposed.add(draft.way)
