@@ -82,7 +82,7 @@ def test_two_servers_are_not_told_to_fill_each_other(tmp_path: Path) -> None:
     }
     for one in missed:
         (step,) = one["fix"]
-        assert step["repair"].startswith("save the present values") and "initialise" not in step["repair"]
+        assert step["repair"].startswith("save the entries that were added") and "initialise" not in step["repair"]
         assert "would lose them" in step["why"] and "another unique ID" in step["caution"]
 
 
