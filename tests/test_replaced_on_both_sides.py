@@ -83,7 +83,7 @@ def test_two_servers_are_not_told_to_fill_each_other(tmp_path: Path) -> None:
     for one in missed:
         (step,) = one["fix"]
         assert step["repair"].startswith("save the entries that were added") and "initialise" not in step["repair"]
-        assert "would lose them" in step["why"] and "another unique ID" in step["caution"]
+        assert "would lose these" in step["why"] and "new unique IDs" in step["caution"]
 
 
 ADDED = (("five", 5, 1), ("six", 6, 2))
