@@ -358,7 +358,9 @@ def test_a_move_that_a_server_lacks_is_missing_and_no_value_mends_it(tmp_path: P
     assert ("s2", MOVE) in {(row["server"], row["position"]) for row in found["missing"]}
     repairs = {one["code"]: one["fix"][0]["repair"] for one in found["findings"] if one["fix"]}
     assert repairs["ENTRIES_DIFFER"].startswith("give the topmost of these entries another name")
-    assert "give an entry that was renamed another name, and one that was moved another parent" in repairs["MISSED_CHANGE"]
+    assert (
+        "give an entry that was renamed another name, and one that was moved another parent" in repairs["MISSED_CHANGE"]
+    )
 
 
 def test_what_is_never_compared_proves_no_presence(tmp_path: Path) -> None:

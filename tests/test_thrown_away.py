@@ -289,7 +289,7 @@ def test_of_what_waits_the_part_is_named_that_went_with_the_old_data(tmp_path: P
     found = diagnose(case_of(tmp_path, held_back()))
     (one,) = (one for one in found["findings"] if one["code"] == "CHANGES_THROWN_AWAY")
     assert (one["server"], one["items"], one["severity"]) == ("s1", LOST, "error")
-    assert "the access log of s1 names operation and entry" in one["fix"][0]["repair"]
+    assert "the access log of s1 names operation and entry" in one["fix"][-1]["repair"]
     rows = {row["server"]: (row["count"], row["lost"], row["lost_by"]) for row in found["pending"]}
     assert rows == {"s1": (2, 2, "s1"), "s2": (3, 2, None)}
     assert headline(found).startswith(
