@@ -169,7 +169,7 @@ KEYS: Mapping[str, str] = {
     "pending[].unread": "of such a replica: how many may stand in rows of its queue that cannot be read, or are to be fetched",
     "pending[].purged": "commits before them, by number, that the replica did not apply and its master's log begins behind",
     "pending[].behind_gap": "of a replica with a queue: how many of them are what it lacks first, or stand behind that",
-    "pending[].in_part_first": "true: before `behind_gap` the queue lacks what the master's log has a part of only",
+    "pending[].in_part_first": "true: the queue lacks transactions before `behind_gap` of which the master's log has only a part",
     "pending[].unended": "transactions without an end in the log of the master, which may come among those that wait",
     "pending[].numbers_anew": "true: the log of the master has others under numbers of commits than an earlier log of it",
     "pending[].changed_first": "transactions among them of which an earlier log of the master has another content",

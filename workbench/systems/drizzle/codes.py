@@ -17,7 +17,7 @@ CODES = {
     "RECORD_CORRUPT": Code("records do not fit their checksum, or the framing of the log is damaged", ("error",)),
     "RECORD_UNKNOWN": Code("records hold fields, statements or entries that this reader does not know", ("warning",)),
     "GONE_FROM_LOG": Code(
-        "the log of a server lacks transactions that its own earlier log, or the queue of a replica, shows",
+        "the log of a server lacks transactions that its earlier log or the queue of a replica shows",
         ("warning", "error"),
     ),
     "TORN_TAIL": Code("the last record of a log is cut", ("warning",)),
