@@ -49,7 +49,12 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
         f" (the last of {len(labels)})" if len(labels) > 1 else ""
     )
     several = several_suffixes(found["servers"])
-    parts = [title, headline(found), findings_text(found["findings"], several), _changes(found, several)]
+    parts = [
+        title,
+        headline(found),
+        findings_text(found["findings"], several),
+        _changes(_but_for_those_filled(found), several),
+    ]
     own = system.replication().sections(system, found)
     parts += [own.tables]
     if matrix and own.pairs_shown:
@@ -73,9 +78,7 @@ def summed(found: Row) -> dict[str, Any]:
     Of what a server lacks each change counts once, wherever it is lacking. Changes that have not arrived may be the same on
     several servers, and their rows do not name them: of these the count is what the server lacks that lacks most.
     """
-    cut = found["run"].get("truncated", {})
-    found = found if "missing" in cut else {**found, **_but_for_those_filled(found)}
-
+    cut, found = found["run"].get("truncated", {}), _but_for_those_filled(found)
     several = several_suffixes(found["servers"])
 
     def told(name: str, rows: Sequence[Row]) -> dict[str, Any]:
@@ -177,16 +180,19 @@ def summed(found: Row) -> dict[str, Any]:
     }
 
 
-def _but_for_those_filled(found: Row) -> dict[str, list[Row]]:
-    """What is missing and stranded, but for what lacks on servers without data: with these it comes, or it is told then."""
+def _but_for_those_filled(found: Row) -> Row:
+    """A diagnosis without what is missing, or stranded, for servers without data: it comes with these, or is told then."""
+    if "missing" in found["run"].get("truncated", {}):
+        return found
     filled = {(one["server"], one["suffix"]) for one in found.get("findings", ()) if one["code"] in WITHOUT_DATA}
     lacking: dict[Any, set[bool]] = {}
     for row in found["missing"] if filled else ():
         lacking.setdefault(which_change(row), set()).add((row["server"], row["suffix"]) in filled)
     missing = [row for row in found["missing"] if (row["server"], row["suffix"]) not in filled]
     return {
+        **found,
         "missing": missing,
-        "stranded": [row for row in found["stranded"] if lacking.get(which_change(row)) != {True}],
+        "stranded": [x for x in found["stranded"] if lacking.get(which_change(x)) != {True}],
     }
 
 

@@ -106,22 +106,38 @@ def from_a_log_of_before(
 
 
 def fed_later(context: DetectorContext, server: str, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> str:
-    """A server that feeds another one and has these changes, or that a holder can fill, with what must be before; else empty."""
-    shown, suffix = context.topology, rows[0]["suffix"]
-    feeding = sorted(
-        link.supplier
-        for link in shown.links
-        if (link.consumer, link.suffix) == (server, suffix)
-        and link.supplier not in shown.down
-        and link.enabled is not False
-        if link.supplier in holders
-        or any(can_fill(context, name, link.supplier, suffix) for name in holders if name != link.supplier)
-    )
+    """A server that feeds another one and has these changes, or that a holder can fill, over others if need be; else empty.
+
+    What must be before is said, too.
+    """
+    suffix = rows[0]["suffix"]
+    feeding = [
+        name
+        for name in _feeding(context, server, suffix)
+        if name in holders or _comes_to(context, name, suffix, holders, {server})
+    ]
     if having := [name for name in feeding if name in holders]:
         return f"{having[0]} as soon as {having[0]} lacks nothing that {server} has"
     if having := [name for name in feeding if _shown_to_have(context, name, rows)]:
         return having[0]
     return f"{feeding[0]} as soon as {feeding[0]} has {'it' if len(rows) == 1 else 'them'}" if feeding else ""
+
+
+def _feeding(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
+    """The servers that run and have a link to this one that is on."""
+    shown = context.topology
+    links = (link for link in shown.links if (link.consumer, link.suffix) == (server, suffix))
+    return sorted({one.supplier for one in links if one.enabled is not False} - shown.down)
+
+
+def _comes_to(
+    context: DetectorContext, server: str, suffix: str | None, holders: Sequence[str], seen: set[str]
+) -> bool:
+    """True if a holder can fill a server, or one that feeds it, and so on."""
+    if any(can_fill(context, name, server, suffix) for name in holders if name != server):
+        return True
+    above = set(_feeding(context, server, suffix)) - seen
+    return any(_comes_to(context, name, suffix, holders, {*seen, *above}) for name in sorted(above))
 
 
 def suppliers_shown_to_have(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -206,6 +222,18 @@ def best_links_to(context: DetectorContext, server: str, suffix: str | None) -> 
         if not one.blocked or (one.failure and (one.failure.lets_fill or (empty and one.failure.reason == REFUSED)))
     ]
     return sorted(links, key=lambda one: (waits_for(context, one.supplier, suffix), one.supplier, one.name))
+
+
+def failing_links_to(context: DetectorContext, server: str, suffix: str | None) -> list[Link]:
+    """The links over which a server that runs may be filled only once they are mended."""
+    shown = context.topology
+    if server in shown.down:
+        return []
+    links = [
+        one for one in shown.links if (one.consumer, one.suffix) == (server, suffix) and one.blocked and one.failure
+    ]
+    links = [x for x in links if x.supplier not in shown.down and (x.supplier, suffix) not in context.without_data]
+    return [x for x in links if x not in best_links_to(context, server, suffix)]
 
 
 def sources_for_writing(context: DetectorContext, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
@@ -319,11 +347,21 @@ def on_no_server(context: DetectorContext, rows: Iterable[Mapping[str, Any]]) ->
 
 
 def lacking_what_it_has(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
-    """The servers that lack changes for good which this one has or shows: filled from one of them, it would lose these."""
+    """The servers that lack changes for good which this one has or may have: filled from one of them, it would lose these.
+
+    b lacks a change that the hub has and the vector of a covers    a is not filled from b, also where the log of a begins
+                                                                    later and nothing tells whether a lost it
+    a and b lack a change                                           it is no reason
+    """
+    typed, replica = context.topology.system.typed, context.replica(server, suffix)
+    seen = replica.seen() if replica else {}
+    lost = {row["position"] for row in context.verdicts.missing if (row["server"], row["suffix"]) == (server, suffix)}
     return {
         row["server"]
         for row in context.verdicts.missing
-        if row["suffix"] == suffix and server in (*row["held_by"], *row.get("shown_by", ()))
+        if row["suffix"] == suffix and row["position"] not in lost
+        if server in (*row["held_by"], *row.get("shown_by", ()))
+        or (row["held_by"] and (last(seen, row["origin"]) or "") >= (typed(row["position"]) or ""))
     }
 
 

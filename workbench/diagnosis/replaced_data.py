@@ -38,7 +38,9 @@ def told_last(context: DetectorContext, server: str, suffix: str | None) -> Rese
 
 
 def _is_told(context: DetectorContext, server: str, suffix: str | None, reset: Reset) -> bool:
-    """False for data that count as replaced because the log was made anew, nobody says by what."""
+    """False for data that count as replaced because the log was made anew, nobody says by what, or that did not come whole."""
+    if reset.failed:
+        return False
     evidence = Evidence(context.case, context.topology, suffix, [server])
     return reset.kind == TOTAL or reset.ended in evidence.moments(server, context.topology.proving.reset_codes)
 

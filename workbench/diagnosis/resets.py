@@ -50,7 +50,7 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
         # What the server's own log takes for a whole one ended early: the old data is gone, and the new is not whole.
         found = [one for one in found if one.kind != TOTAL or abs(one.began - began) >= CLOCKS_APART]
         if not any(one.kind == REPLACED and abs(one.began - began) < CLOCKS_APART for one in found):
-            found.append(Reset(REPLACED, began, ended))
+            found.append(Reset(REPLACED, began, ended, failed=True))
     for _, began, ended in came:
         found = [one for one in found if one.sure or abs(one.began - began) >= CLOCKS_APART]
         if not any(reset.kind == TOTAL and abs(reset.began - began) < CLOCKS_APART for reset in found):

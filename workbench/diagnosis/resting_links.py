@@ -98,7 +98,7 @@ def _replaced_since(
 ) -> tuple[datetime, datetime] | None:
     """When the last session ended, and when other data came to the consumer after it, if nothing new made a session since."""
     resets = context.verdicts.resets.get((consumer.server, consumer.suffix), ())
-    replaced = max((one.ended for one in resets if one.sure and one.kind == REPLACED), default=None)
+    replaced = max((one.ended for one in resets if one.sure and one.kind == REPLACED and not one.failed), default=None)
     status = context.statuses().get((link.supplier, link.suffix, link.name), {})
     began, ended = status.get("started_at"), status.get("ended_at")
     newest, read = _newest(context.topology.system, supplier), context.newest().get(supplier.server)

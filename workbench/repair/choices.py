@@ -23,11 +23,15 @@ _NAMED, _READ = 3, 1000
 
 @dataclass(frozen=True)
 class Choice:
-    """Whose data stays, whose goes, and what of the latter only they have; None: it was not collected."""
+    """Whose data stays, whose goes, and what of the latter only they have; None: it was not collected.
+
+    `alike`: the servers that have to make their changes as another origin first, since who stays makes them as the same
+    """
 
     kept: tuple[str, ...]
     filled: tuple[str, ...]
     lost: Mapping[str, Differing | None]
+    alike: tuple[str, ...] = ()
 
 
 def choices(context: DetectorContext, findings: Sequence[Finding], suffix: str | None) -> list[str]:
@@ -77,7 +81,7 @@ def _choices(context: DetectorContext, suffix: str | None, findings: Sequence[Fi
             ]
             lost = {other: _only_there(context, suffix, (name,), other) for other in others}
             lost = {other: found for other, found in lost.items() if other in users or found is None or found.total}
-            yield Choice((name,), tuple(lost), lost)
+            yield Choice((name,), tuple(lost), lost, tuple(other for other in users if other != name))
 
 
 def _only_there(context: DetectorContext, suffix: str | None, kept: Sequence[str], lost: str) -> Differing | None:
@@ -163,4 +167,5 @@ def _told(choice: Choice, refill: str, fillings: str, to_know: str) -> str:
                 what.append(f"{only} that {choice.kept[0]} does not have, or has as another one")
             what += [f"its values of {counted(lost.unlike, 'entry', 'entries')}"] if lost.unlike else []
             losses.append(f"{name} loses {' and '.join(what)}{names}")
-    return f"to keep the data of {', '.join(choice.kept)}, {refill} {fillings}: {'; '.join(losses)}"
+    first = f"give {', '.join(choice.alike)} another origin first, and " if choice.alike else ""
+    return f"to keep the data of {', '.join(choice.kept)}, {first}{refill} {fillings}: {'; '.join(losses)}"

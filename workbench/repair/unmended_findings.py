@@ -121,7 +121,7 @@ def why_left(
     findings: Iterable[Finding],
     after: Iterable[Mapping[str, Any]],
 ) -> str:
-    """Why a need is left for which ways were looked for; where there was none to try, what its findings say to do.
+    """Why a need is left for which ways were looked for, and what its findings say to do, but for ways that were refused.
 
     after   the rows of the servers when all is done: a group of the model may reach back before what its server lacks
     """
@@ -129,10 +129,14 @@ def why_left(
         return ask
     if need.lacks and {lack.lot for lack in need.lacks} <= model.saved:
         return "a step saves these changes to a file; send what is still right to a supplier yourself"
-    lacks = (x["missing"] + x["pending"] for x in after if (x["server"], x["suffix"]) == (need.server, need.suffix))
-    count = min(model.changes(need.lacks), next(lacks, 0) or sys.maxsize)  # rows do not count what is of other content
+    row = next((x for x in after if (x["server"], x["suffix"]) == (need.server, need.suffix)), None)
+    every = row["missing"] + row["pending"] if row else 0
+    count = min(model.changes(need.lacks), every or sys.maxsize)  # rows do not count what is of other content
+    if row and need.lacks and need.lacks == {lack for lack in model.pending() if lack.server == need.server}:
+        count = row["pending"]  # which counts what is too young for the model, too
     lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
-    do = [] if any(one.need == need.name for one in courses) else _first_steps(need, findings)
+    refused = [one.says for one in courses if one.need == need.name and one.says]
+    do = [repair for repair in _first_steps(need, findings) if not any(says in repair for says in refused)]
     return f"no proven way was found, {lacking}{f'; what to do: {listed(do)}' if do else ''}"
 
 

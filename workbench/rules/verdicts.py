@@ -225,13 +225,15 @@ class Reset(NamedTuple):
     replaced      its data came from a backup or a file: they may be of any earlier time
     log_replaced  its log was replaced by an older copy, or was closed and then opened anew; the data stayed
 
-    `sure` is False where what tells of it may speak of another suffix of the server.
+    `sure` is False where what tells of it may speak of another suffix of the server; `failed`: the new data did not come whole,
+    whether from a server or from a file.
     """
 
     kind: str
     began: datetime
     ended: datetime
     sure: bool = True
+    failed: bool = False
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,12 @@ def _put_back(context: DetectorContext, row: Row) -> str:
         when = f"{newest.ended:%Y-%m-%d %H:%M:%S} UTC"
         return f"; {listed(sorted(by))} initialised {server} at {when}, which made its changelog anew" if by else ""
     # A log that was made anew, nobody says by what, counts as data that were replaced: no line tells of these.
-    if newest is None or newest.kind != REPLACED or newest.ended not in evidence.moments(server, _BACK):
+    if (
+        newest is None
+        or newest.kind != REPLACED
+        or newest.failed
+        or newest.ended not in evidence.moments(server, _BACK)
+    ):
         return ""
     return f"; the data of {server} came from a backup or a file at {newest.ended:%Y-%m-%d %H:%M:%S} UTC (its errors log says so)"
 

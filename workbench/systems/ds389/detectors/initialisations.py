@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosis.left_in_logs import claimed_alone, gone_with_the_data, make_again, save_first
-from workbench.diagnosis.repair_sources import best_links_to, waits_for
+from workbench.diagnosis.repair_sources import best_links_to, failing_links_to, waits_for
 from workbench.diagnosis.resets import CLOCKS_APART
 from workbench.diagnosis.restart_order import own_first
 from workbench.model import Finding, counted, ends, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
+from workbench.systems.ds389.detectors.schema import know_first
 from workbench.systems.ds389.detectors.silent import empty_ones, refused_searches
 from workbench.systems.ds389.formats.directory import status_code
 from workbench.systems.ds389.rules.ldap_results import in_words
@@ -296,11 +297,14 @@ def _by_its_own_log(context: DetectorContext, one: BrokenOff) -> Finding:
     """Of a replica that is offline: its RUV may be that of before, and its entries are gone."""
     at = f" at {one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else ""
     broke = f"new data for {one.server} did not arrive whole{at}"
-    ways = best_links_to(context, one.server, one.suffix)
+    open_ways = best_links_to(context, one.server, one.suffix)
+    ways = open_ways or failing_links_to(context, one.server, one.suffix)
     suffix = one.suffix or "SUFFIX"
     full = full_at(context.case, one.server, one.at)
     room = "give it more room, then " if full else ""
-    first = _get_first(context, ways[0].supplier, one.suffix) if ways else ""
+    first = "" if open_ways or not ways else f"do what LINK_FAILING says of {ways[0].name}, then "
+    first += _get_first(context, ways[0].supplier, one.suffix) if ways else ""
+    first = know_first(context, one.server) + first
     how = (
         f" from {ways[0].supplier}, {initialise(ways[0].supplier, suffix, ways[0].name)}"
         if ways
@@ -415,6 +419,9 @@ def _again(context: DetectorContext, one: Initialisation, who: str, suffix: str 
     ways = best_links_to(context, one.consumer, suffix)
     if waits_for(context, source, suffix) and ways:
         source, name = ways[0].supplier, ways[0].name
+    if not ways and any(link.name == name for link in failing_links_to(context, one.consumer or "", suffix)):
+        first += f"do what LINK_FAILING says of {name}, then "
+    first += know_first(context, one.consumer or "")
     first += _get_first(context, source, suffix)
     return step(
         f"{first}initialise {who} from {source}, {initialise(source, what, name)}",

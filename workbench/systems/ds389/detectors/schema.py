@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.model import counted
+from workbench.model import counted, listed
 from workbench.systems.ds389.session_log.lines import WITH_TEXT, session_logs
 
 if TYPE_CHECKING:
@@ -63,25 +63,43 @@ class Unknown:
                 "position": None}  # fmt: skip
 
 
-def unknown_to(context: DetectorContext, server: str) -> Iterator[Unknown]:
-    """What the errors log of the server names as unknown to its schema, each class or attribute once."""
-    found: dict[str, Unknown] = {}
-    complain: dict[str, set[str]] = {}
+def unknown_names(context: DetectorContext) -> dict[str, list[Unknown]]:
+    """Server -> what its errors log names as unknown to its schema, each class or attribute once; without who uses it."""
+    found: dict[str, dict[str, Unknown]] = {}
     for log in session_logs(context.case):
         for row, place in log.lines(("schema_violation",), WITH_TEXT):
-            if not (named := _UNKNOWN.search(row["text"] or "")):
-                continue
-            name, kind = named[1] or named[2], "object class" if named[1] else "attribute"
-            complain.setdefault(name, set()).add(log.server)
-            if log.server == server:
-                one = found.setdefault(name, Unknown(name, kind, server))
-                one.last = place.at or one.last
+            if named := _UNKNOWN.search(row["text"] or ""):
+                name, kind = named[1] or named[2], "object class" if named[1] else "attribute"
+                unknown = found.setdefault(log.server, {}).setdefault(name, Unknown(name, kind, log.server))
+                unknown.last = place.at or unknown.last
                 entry = re.search(r'Entry "([^"]{1,300})"', row["text"] or "")
-                if entry and entry[1] not in one.entries:
-                    one.entries.append(entry[1])
-    for one in found.values():
-        _users(context, one, complain[one.name])
-        yield one
+                if entry and entry[1] not in unknown.entries:
+                    unknown.entries.append(entry[1])
+    return {server: list(names.values()) for server, names in found.items()}
+
+
+def unknown_to(context: DetectorContext, server: str) -> Iterator[Unknown]:
+    """The same for one server, with the entries that use it."""
+    by_server = context.once(unknown_names)
+    for unknown in by_server.get(server, ()):
+        complain = {name for name, others in by_server.items() if any(one.name == unknown.name for one in others)}
+        used = replace(unknown, known_on=[])
+        _users(context, used, complain)
+        yield used
+
+
+def know_first(context: DetectorContext, server: str) -> str:
+    """What comes before a server is filled whose log called classes of entries unknown, as words that lead on; else empty.
+
+    Of a class that it does not know the entries come all the same; each that changes later gets a mark, and the mark stays.
+    """
+    classes = [unknown.name for unknown in context.once(unknown_names).get(server, ()) if unknown.kind != "attribute"]
+    if not classes:
+        return ""
+    return (
+        f"see whether {server} knows {listed(classes)} by now, and if not, put the schema file of the servers that know it there "
+        "and `dsconf INSTANCE schema reload`, then "
+    )
 
 
 def _users(context: DetectorContext, one: Unknown, complain: set[str]) -> None:

@@ -18,6 +18,7 @@ from workbench.repair.obstacles import EMPTY, told_of
 from workbench.repair.plan_types import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Need, ProposedRepair, Step, View
 from workbench.repair.unlike_entries import ENTRIES_DIFFER, of_its_own, on_it_alone
 from workbench.rules.repair_result import achieved, left_behind
+from workbench.systems.ds389.detectors.schema import know_first
 from workbench.systems.ds389.native import (
     REFRESH,
     add,
@@ -183,6 +184,7 @@ class Initialise:
             if (one.supplier, one.suffix) == (server, view.suffix) and one.blind and one.enabled is not False
         )
         then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
+        then += f"; before it, {schema.removesuffix(', then ')}" if (schema := know_first(view.context, server)) else ""
         steps.append(
             Step(
                 key=f"initialise-{server}-from-{source}",

@@ -109,7 +109,7 @@ def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = (
             importing = at
         elif code in ("import_end", "import_failed"):
             if importing is not None or code == "import_failed":
-                found.append(Reset(REPLACED, importing or receiving or at, at))
+                found.append(Reset(REPLACED, importing or receiving or at, at, failed=code == "import_failed"))
             elif receiving is not None:
                 found.append(Reset(TOTAL, receiving, at))
             elif began := max((one for one in offline if one <= at), default=None):

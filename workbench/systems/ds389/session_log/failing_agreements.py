@@ -54,7 +54,7 @@ _OF_CLOCKS = re.compile(r"clock skew|time skew|current CSN")
 _RUNS = frozenset({"acquired", "released"})
 _NO_ANCHOR = frozenset({"missing_data", "purged_data"})
 """What the supplier says as a session ends that finds no record of its anchor."""
-_FURTHER = _NO_ANCHOR | {"retry_later", "total_end"}
+_FURTHER = _NO_ANCHOR | {"retry_later", "total_end", "generation_differs"}
 """Lines of an attempt that the consumer let in: what kept earlier ones out was over by then."""
 _SWITCHED, FATAL, _START, _SCHEMA = "agreement_switched", "session_fatal", "starting", "schema_refused"
 _ONLINE = "replica_online"
