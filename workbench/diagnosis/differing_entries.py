@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosis.adding_again import apart_meanwhile
 from workbench.diagnosis.contents import LOOKED_AT, Contents, Difference
 from workbench.diagnosis.former_suppliers import compare_unsent, unsent_of
 from workbench.diagnosis.fractional import alike_first
@@ -320,8 +321,9 @@ def _again(
     if _NAME in kinds:
         done.append("rename those of another name away and back")
     left = f"; on {on}, delete those that are meant to be gone" if _LEFT in kinds else ""
+    off, again = apart_meanwhile(context, {server}, contents.suffix) if _MISSING in kinds and writer else ("", "")
     return (
-        f"on {at}, {listed(done, most=len(done))}{left}"
+        f"{off and f'{off}; '}on {at}, {listed(done, most=len(done))}{left}{again and f'; then {again}'}"
         if done[1:] or _MISSING in kinds
         else f"{done[0]} on {at}{left}"
     )

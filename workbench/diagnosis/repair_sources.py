@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosis.adding_again import apart_meanwhile
 from workbench.diagnosis.cleaned_origins import CLEANED_HERE
 from workbench.model import counted, listed, step
 from workbench.rules.link_failures import REFUSED
@@ -431,19 +432,29 @@ def through_a_supplier(
             f"there now, {server} would lose these",
         )
     by = having[0]
-    steps = [f"save the entries that were added, as {by} has them", f"delete these on {by}"]
+    of_these = {row["position"] for row in rows if row["operation"] == "add"}
+    lacking = {row["server"] for row in context.verdicts.missing if row["position"] in of_these}
+    off, on = apart_meanwhile(context, lacking, suffix)
+    steps = [off] if off else []
+    steps += [f"save the entries that were added, as {by} has them", f"delete these on {by}"]
     steps += ["add them there again once no server has them"]
     if done - {"add", "delete"}:
         steps.append(f"{again_by_hand(done - {'add', 'delete'}, server)} on {by}")
     if "delete" in done:
         steps.append(f"delete on {server} what was deleted elsewhere")
+    steps += [on] if on else []
     return step(
-        listed(steps, "and"),
+        listed(steps),
         f"{server} gets an entry that is added anew, and no session will ever send {them} otherwise; {by} lacks changes that "
         f"{server} has: filled from there, {server} would lose these",
-        "where a server keeps the old entry and gets the new one, it keeps both as a conflict: do not add before each one was "
-        "asked; the entries get new unique IDs on every server, and what is below them or names them goes with them",
+        f"{_overtaken(server) if off else ''}where a server keeps the old entry and gets the new one, it keeps both as a "
+        "conflict: do not add before each one was asked; the entries get new unique IDs on every server, and what is below "
+        "them or names them goes with them",
     )
+
+
+def _overtaken(server: str) -> str:
+    return f"what {server} passes on may overtake the deletion, which then never comes to the servers behind it; "
 
 
 def save_and_write(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MADE_AGAIN, WRITTEN_SINCE = "made_again", "written_since"
 """Why it is not known whether anything of such a change is lacking."""
 
-_BY_SILENCE = frozenset({"source_lacks", "not_in_log"})
+_BY_SILENCE = frozenset({"source_lacks", "not_in_log", "log_lacks"})
 """The rules by which a change is missing because nothing shows it."""
 
 _AT_ONCE = timedelta(seconds=60)

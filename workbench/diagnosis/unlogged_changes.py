@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _READ = ["entry", "target", "attribute", "state", "mark", "position"]
 _CARRIED = ["position", "entry", "attribute"]
 _TIME = pa.timestamp("us", "UTC")
+_LAST = "\U0010ffff"
+"""Behind all positions."""
 
 
 _Marks = dict[str, dict[str, tuple[str, str]]]
@@ -129,20 +131,42 @@ class Unlogged:
         The same entries are on all servers, but for what is on its way, and none bears that name. So a delete has done its work,
         unless an entry that was to get that name still bears another one. What was done to an entry that was deleted comes to
         nothing, and its maker, who had it, has it no more under that name.
+
+        A delete has done its work also where an entry that was added later bears that name, and where servers do not have the
+        same entries: those that were added later, and those that most servers have, are not what it deleted.
         """
-        if any(not one.attribute for one in self.contents.differences):
-            return set()
+        apart = {one.entry for one in self.contents.differences if not one.attribute}
+        few = {entry for entry in apart if not self._on_most(entry)}
+        begun = min(map(self._begun, few), default=_LAST)
         moves, deleted = self._moves, self._deleted({one.target for one in named.values()})
         live = self.live({one.target for one in named.values()} | {target for _, target in moves})
         unmoved = any(target in live for _, target in moves)
         found: set[str] = set()
         for key, (operation, name) in named.items():
             moved = any(by != key and f",{name}".endswith(f",{target}") for by, target in moves)
-            if name in live or moved:
+            if moved or (apart and (operation != "delete" or begun <= key)):
+                continue
+            if name in live and (operation != "delete" or not self._added_later(name, key)):
                 continue
             if not unmoved if operation == "delete" else operation != "add" and (name in deleted or self._maker(key)):
                 found.add(key)
         return found
+
+    def _begun(self, entry: str) -> str:
+        """The change with which an entry began, as far as its values tell; empty: nothing tells."""
+        held = self.contents.held[entry].values()
+        return min((self._system.change_of(min(made)) for there in held if (made := there.made())), default="")
+
+    def _on_most(self, entry: str) -> bool:
+        held = [self.contents.held[entry].get(server) for server in self.contents.exports]
+        return 2 * sum(there is not None and there.status == LIVE for there in held) > len(held)
+
+    def _added_later(self, name: str, key: str) -> bool:
+        """True if every entry that bears a name was added behind a change."""
+        bearing = (self._bearing(server, {name}).get(name) for server in self.contents.exports)
+        live = sum(name in self._live_on(server, {name}) for server in self.contents.exports)
+        found = [one for one in bearing if one is not None]
+        return len(found) == live and all((since or "") > key for _, since in found)
 
     @cached_property
     def _moves(self) -> list[tuple[str, str]]:
@@ -163,11 +187,12 @@ class Unlogged:
 
     def live(self, names: set[str]) -> set[str]:
         """Those names that an entry of some server bears."""
-        found: set[str] = set()
+        return set[str]().union(*(self._live_on(server, names) for server in self.contents.exports))
+
+    def _live_on(self, server: str, names: set[str]) -> set[str]:
         where = _bears(names) & (pc.field("state") != "tombstone")
-        for export in self.contents.exports.values():
-            found.update(map(name_of, pc.unique(rows_where(export.parts, ["target"], where)["target"]).to_pylist()))
-        return found
+        rows = rows_where(self.contents.exports[server].parts, ["target"], where)
+        return {*map(name_of, pc.unique(rows["target"]).to_pylist())}
 
     def _written_over(self, named: Mapping[str, _Named]) -> set[str]:
         """Of changes that only results of operations name, those whose effect nothing can lack any more.

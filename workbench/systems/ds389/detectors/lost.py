@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosis.adding_again import apart_meanwhile
 from workbench.diagnosis.repair_sources import sources_that_fill
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step
 from workbench.systems.ds389.rules.applying import skipped_for_good
@@ -66,8 +67,8 @@ def apply_skipped(context: DetectorContext) -> Iterator[Finding]:
             quotes=said,
             fix=(
                 step(
-                    "repair the reason first (the missing entry or parent, the schema); then delete and add the entry on a "
-                    "supplier, or initialise this server again",
+                    "repair the reason first (the missing entry or parent, the schema); then "
+                    f"{_deleted_and_added(context, server, suffix)}, or initialise this server again",
                     f"the next change of the replica ID moved the vector over "
                     f"{'it: no session sends it' if alone else 'them: no session sends them'} again",
                     "a modify of an entry that the server lacks is refused and skipped like the first one; "
@@ -75,6 +76,12 @@ def apply_skipped(context: DetectorContext) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _deleted_and_added(context: DetectorContext, server: str, suffix: str | None) -> str:
+    off, on = apart_meanwhile(context, {server}, suffix)
+    does = "delete and add the entry on a supplier"
+    return f"{off}, {does}, and {on}" if off else does
 
 
 def refused_without_vector(context: DetectorContext) -> Iterator[Finding]:

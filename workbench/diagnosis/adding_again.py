@@ -1,0 +1,36 @@
+"""What comes before and after an entry is deleted and added again, so that a server which lacks it brings nobody into trouble.
+
+    s1 deletes ann      s3, which never had her, refuses that (32), and does not pass it on
+    s1 changes bob      s3 takes that, and passes it on to s2: the vector of s2 covers the deletion now, which never comes
+    s1 adds ann again   s2 still has the old ann, and keeps both, as a conflict
+
+It is enough that the server that lacks the entry feeds no other one meanwhile (`workbench.rules.interleavings`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from workbench.model import listed
+
+if TYPE_CHECKING:
+    from workbench.diagnosis.detector_context import DetectorContext
+
+_NAMED = 6
+"""So many agreements are named."""
+
+
+def apart_meanwhile(context: DetectorContext, lacking: Collection[str], suffix: str | None) -> tuple[str, str]:
+    """What to do before an entry is deleted that these servers lack, and after it is there again; empty: they feed nobody."""
+    links = [link for link in context.topology.links if link.suffix == suffix and link.enabled is not False]
+    cut = sorted({link.name for link in links if link.supplier in lacking and link.consumer not in lacking})
+    if not cut:
+        return "", ""
+    names = listed(cut) if len(cut) <= _NAMED else f"the {len(cut)} agreements of {listed(sorted(lacking), 'and')}"
+    fed = {link.consumer for link in links if link.consumer and link.consumer not in lacking}
+    kept = {link.consumer for link in links if link.name not in cut}
+    alone = sorted(fed - kept)
+    other = f"see that {listed(alone)} gets changes from another server, too, " if alone else ""
+    these = "this agreement" if len(cut) == 1 else "these agreements"
+    return f"{other}switch off {names}", f"switch {these} on again once every server has what was added"
