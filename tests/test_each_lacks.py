@@ -62,7 +62,10 @@ def test_where_each_lacks_an_addition_none_is_filled_from_the_other(tmp_path: Pa
     case = case_of(tmp_path, folder())
     found = diagnose(case)
     for server, other in (("s1", "s2"), ("s2", "s1")):
-        assert f"delete these on {other} and add them there again once no server has them" in said(found, server)
+        assert said(found, server).startswith(f"switch off {server}-to-s4, save the entries")
+        assert f"delete these on {other}, add them there again once no server has them and switch" in said(
+            found, server
+        )
     planned = plan(case)
     assert not any("already brought" in note for note in planned.open)
     assert {row["server"]: row["missing"] for row in planned.after} == {"s1": 1, "s2": 1, "s4": 0}

@@ -82,7 +82,8 @@ def test_two_servers_are_not_told_to_fill_each_other(tmp_path: Path) -> None:
     }
     for one in missed:
         (step,) = one["fix"]
-        assert step["repair"].startswith("save the entries that were added") and "initialise" not in step["repair"]
+        assert step["repair"].startswith("save the entries that were added") and "switch off" not in step["repair"]
+        assert "initialise" not in step["repair"]
         assert "would lose these" in step["why"] and "new unique IDs" in step["caution"]
 
 

@@ -21,16 +21,21 @@ _NAMED = 6
 """So many agreements are named."""
 
 
-def apart_meanwhile(context: DetectorContext, lacking: Collection[str], suffix: str | None) -> tuple[str, str]:
-    """What to do before an entry is deleted that these servers lack, and after it is there again; empty: they feed nobody."""
+def apart_meanwhile(
+    context: DetectorContext, lacking: Collection[str], suffix: str | None, writer: str = ""
+) -> tuple[str, str]:
+    """What to do before an entry is deleted that these servers lack, and after it is there again; empty: they feed nobody.
+
+    writer  the server on which it is deleted: it has its own deletion, whatever comes first
+    """
     links = [link for link in context.topology.links if link.suffix == suffix and link.enabled is not False]
-    cut = sorted({link.name for link in links if link.supplier in lacking and link.consumer not in lacking})
+    cut = sorted({link.name for link in links if link.supplier in lacking and link.consumer not in {*lacking, writer}})
     if not cut:
         return "", ""
     names = listed(cut) if len(cut) <= _NAMED else f"the {len(cut)} agreements of {listed(sorted(lacking), 'and')}"
     fed = {link.consumer for link in links if link.consumer and link.consumer not in lacking}
     kept = {link.consumer for link in links if link.name not in cut}
-    alone = sorted(fed - kept)
+    alone = sorted(fed - kept - {writer})
     other = f"see that {listed(alone)} gets changes from another server, too, " if alone else ""
     these = "this agreement" if len(cut) == 1 else "these agreements"
     return f"{other}switch off {names}", f"switch {these} on again once every server has what was added"

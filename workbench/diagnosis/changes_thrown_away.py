@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from workbench.diagnosis.former_suppliers import origins_of
 from workbench.diagnosis.initialisations import initialisations
+from workbench.diagnosis.unlogged_changes import BY_SILENCE, NEVER_CAME, perhaps_replaced
 from workbench.engine.positions import of_keys
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, step
 from workbench.rules.vectors import last
@@ -237,8 +238,9 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
         name, count = one.maker.server, len(one.changes)
         them = "it" if count == 1 else "them"
         first = one.changes[0]["position"]
-        over = context.verdicts.written_over
-        unsure = len({row["position"] for row in over} & {row["position"] for row in one.changes})
+        mine = {row["position"] for row in one.changes}
+        unsure = len(mine.intersection(row["position"] for row in context.verdicts.written_over))
+        replaced = unsure + _replaced_later(context, one)
         missing = any(row["position"] == first for row in context.verdicts.missing)
         told_in = "the list of missing changes" if missing else f"the access log of {name}"
         told_in += f" or the access log of {name}" if missing and unsure else ""
@@ -249,7 +251,7 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
             "error" if unsure < count else "warning",
             f"no collected server {holds} {cut}{counted(count)} of {name} any more, "
             f"{ends(one.changes[0]['position'], one.changes[-1]['position'])}: {name} made {them} before {_replaced(one)} at "
-            f"{_time(one.reset.ended)}{_other_times(context, one, them)}{_written_over(unsure, count)}",
+            f"{_time(one.reset.ended)}{_other_times(context, one, them)}{_written_over(replaced, count)}",
             server=name,
             origin=one.origin,
             suffix=one.maker.suffix,
@@ -268,6 +270,16 @@ def changes_thrown_away(context: DetectorContext) -> Iterator[Finding]:
             # One clause for all that the server lost, whatever origin it had and whichever replacement took it.
             root=f"no collected server {holds} {cut}{counted(sums[name, one.maker.suffix, sure])} of {name} any more",
         )
+
+
+def _replaced_later(context: DetectorContext, one: ThrownAway) -> int:
+    """How many of these changes count as missing, and may have been replaced by later changes of their entries."""
+    mine = {row["position"] for row in one.changes}
+    rows = [x for x in context.verdicts.missing if x["suffix"] == one.maker.suffix and x["position"] in mine]
+    of_suffix = [contents for contents in context.verdicts.contents if contents.suffix == one.maker.suffix]
+    return len(
+        set[str]().union(*(perhaps_replaced(contents, rows, {*BY_SILENCE, NEVER_CAME}) for contents in of_suffix))
+    )
 
 
 def _compare_first(context: DetectorContext, one: ThrownAway) -> Iterator[Mapping[str, Any]]:

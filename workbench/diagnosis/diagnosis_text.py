@@ -9,7 +9,17 @@ from workbench.diagnosis.closed_ways import LinkedPairs, disabled_rows, disabled
 from workbench.diagnosis.dropped_changes import dropped_say, is_sent, perhaps_restarted
 from workbench.diagnosis.failing_links import all_behind, delivering, failing_rows, failing_say
 from workbench.diagnosis.findings_text import findings_text
-from workbench.diagnosis.first_line import by_suffix, doubts, most_of, on_which, root_of, several_suffixes, with_nouns
+from workbench.diagnosis.first_line import (
+    but_for_those_filled,
+    by_suffix,
+    doubts,
+    most_of,
+    on_which,
+    root_of,
+    several_suffixes,
+    which_change,
+    with_nouns,
+)
 from workbench.diagnosis.pair_matrix_text import matrix_text, outside_text
 from workbench.diagnosis.precedence import roots_of
 from workbench.diagnosis.refusals import refused_say
@@ -17,7 +27,6 @@ from workbench.diagnosis.relayed_changes import (
     ANSWERED_NOT_APPLIED,
     DATA_GONE,
     STOPPED_BECAUSE,
-    WITHOUT_DATA,
     Wait,
     held_up,
 )
@@ -53,7 +62,7 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
         title,
         headline(found),
         findings_text(found["findings"], several),
-        _changes(_but_for_those_filled(found), several),
+        _changes(but_for_those_filled(found), several),
     ]
     own = system.replication().sections(system, found)
     parts += [own.tables]
@@ -78,7 +87,7 @@ def summed(found: Row) -> dict[str, Any]:
     Of what a server lacks each change counts once, wherever it is lacking. Changes that have not arrived may be the same on
     several servers, and their rows do not name them: of these the count is what the server lacks that lacks most.
     """
-    cut, found = found["run"].get("truncated", {}), _but_for_those_filled(found)
+    cut, found = found["run"].get("truncated", {}), but_for_those_filled(found)
     several = several_suffixes(found["servers"])
 
     def told(name: str, rows: Sequence[Row]) -> dict[str, Any]:
@@ -177,22 +186,6 @@ def summed(found: Row) -> dict[str, Any]:
         "no_vector": _no_vector(found),
         "tiered": bool(found.get("trees")),
         "silent": any(row.get("silent") for row in found["pending"]),
-    }
-
-
-def _but_for_those_filled(found: Row) -> Row:
-    """A diagnosis without what is missing, or stranded, for servers without data: it comes with these, or is told then."""
-    if "missing" in found["run"].get("truncated", {}):
-        return found
-    filled = {(one["server"], one["suffix"]) for one in found.get("findings", ()) if one["code"] in WITHOUT_DATA}
-    lacking: dict[Any, set[bool]] = {}
-    for row in found["missing"] if filled else ():
-        lacking.setdefault(which_change(row), set()).add((row["server"], row["suffix"]) in filled)
-    missing = [row for row in found["missing"] if (row["server"], row["suffix"]) not in filled]
-    return {
-        **found,
-        "missing": missing,
-        "stranded": [x for x in found["stranded"] if lacking.get(which_change(x)) != {True}],
     }
 
 
@@ -309,11 +302,6 @@ def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
         - clocks
         - ({"APPLY_RETRY_LOOP"} if failing else set())
     )
-
-
-def which_change(row: Row) -> tuple[str | None, ...]:
-    """What tells one change from another: one position may stand for changes of several entries and attributes."""
-    return tuple(row.get(key) for key in ("suffix", "position", "entry", "attribute"))
 
 
 def what_changed(row: Row) -> str:

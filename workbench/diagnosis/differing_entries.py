@@ -321,7 +321,9 @@ def _again(
     if _NAME in kinds:
         done.append("rename those of another name away and back")
     left = f"; on {on}, delete those that are meant to be gone" if _LEFT in kinds else ""
-    off, again = apart_meanwhile(context, {server}, contents.suffix) if _MISSING in kinds and writer else ("", "")
+    off, again = (
+        apart_meanwhile(context, {server}, contents.suffix, writer) if _MISSING in kinds and writer else ("", "")
+    )
     return (
         f"{off and f'{off}; '}on {at}, {listed(done, most=len(done))}{left}{again and f'; then {again}'}"
         if done[1:] or _MISSING in kinds

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from workbench.diagnosis.relayed_changes import WITHOUT_DATA
 from workbench.diagnosis.set_back_evidence import by_earlier_file
 
 Row = Mapping[str, Any]
@@ -85,3 +86,21 @@ def root_of(finding: Row, several: bool) -> str:
 def several_suffixes(servers: Sequence[Row]) -> bool:
     """True if the servers of a diagnosis hold more than one suffix."""
     return len({one["suffix"] for one in servers} - {None}) > 1
+
+
+def which_change(row: Row) -> tuple[str | None, ...]:
+    """What tells one change from another: one position may stand for changes of several entries and attributes."""
+    return tuple(row.get(key) for key in ("suffix", "position", "entry", "attribute"))
+
+
+def but_for_those_filled(found: Row) -> Row:
+    """A diagnosis without what is missing, or stranded, for servers without data: it comes with these, or is told then."""
+    filled = {(one["server"], one["suffix"]) for one in found.get("findings", ()) if one["code"] in WITHOUT_DATA}
+    if not filled or "missing" in found["run"].get("truncated", {}):
+        return found
+    lacking: dict[Any, set[bool]] = {}
+    for row in found["missing"]:
+        lacking.setdefault(which_change(row), set()).add((row["server"], row["suffix"]) in filled)
+    missing = [row for row in found["missing"] if (row["server"], row["suffix"]) not in filled]
+    stranded = [row for row in found["stranded"] if lacking.get(which_change(row)) != {True}]
+    return {**found, "missing": missing, "stranded": stranded}

@@ -434,7 +434,7 @@ def through_a_supplier(
     by = having[0]
     of_these = {row["position"] for row in rows if row["operation"] == "add"}
     lacking = {row["server"] for row in context.verdicts.missing if row["position"] in of_these}
-    off, on = apart_meanwhile(context, lacking, suffix)
+    off, on = apart_meanwhile(context, lacking, suffix, by)
     steps = [off] if off else []
     steps += [f"save the entries that were added, as {by} has them", f"delete these on {by}"]
     steps += ["add them there again once no server has them"]

@@ -23,7 +23,7 @@ from workbench.diagnosis.data_sources import names_of
 from workbench.diagnosis.deleted_since import without_entry
 from workbench.diagnosis.lost_with_maker import MOST
 from workbench.diagnosis.repeated_deletions import with_repeats
-from workbench.diagnosis.unlogged_changes import Unlogged
+from workbench.diagnosis.unlogged_changes import BY_SILENCE, Unlogged, perhaps_replaced
 from workbench.engine.position_index import PositionIndex, Span
 from workbench.engine.positions import of_keys
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, step
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 MADE_AGAIN, WRITTEN_SINCE = "made_again", "written_since"
 """Why it is not known whether anything of such a change is lacking."""
-
-_BY_SILENCE = frozenset({"source_lacks", "not_in_log", "log_lacks"})
-"""The rules by which a change is missing because nothing shows it."""
 
 _AT_ONCE = timedelta(seconds=60)
 """Within such a time what was saved is written once more."""
@@ -82,7 +79,8 @@ def note_unsure(
     ]
     lost = {row["position"]: (row["operation"], row["target"]) for row in gone}
     again = _again(evidence, lost, _with_data(servers)) | _there_again(contents, lost) if gone else set()
-    unsure = dict.fromkeys(_written_since(contents, [row for row in missing if not row["held_by"]]), WRITTEN_SINCE)
+    unheld = [row for row in missing if not row["held_by"]]
+    unsure = dict.fromkeys(perhaps_replaced(contents, unheld, BY_SILENCE), WRITTEN_SINCE)
     unsure |= dict.fromkeys(again, MADE_AGAIN)
     stretches: dict[tuple[str, str, str], list[str]] = {}
     for row in gone:
@@ -103,27 +101,6 @@ def note_unsure(
         | {"from": min(some), "to": max(some)}
         for (server, origin, why), some in stretches.items()
     ]
-
-
-def _written_since(contents: Contents, missing: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Those of some missing changes that no log holds, and behind which values of their entry were replaced or removed.
-
-    On each server that lacks them and whose entries were collected. Who refused a change, or dropped it, did not apply it,
-    whatever came later.
-    """
-    system, unlogged = contents.evidence.system, Unlogged(contents)
-    lacking: dict[str, dict[str, str]] = {}
-    sure = {row["position"] for row in missing if row["operation"] != "modify" or row["rule"] not in _BY_SILENCE}
-    for row in missing:
-        if row["position"] not in sure and row["server"] in contents.exports and (key := system.typed(row["position"])):
-            lacking.setdefault(row["server"], {})[key] = name_of(row["target"])
-    written = {server: unlogged.written_since(server, modified) for server, modified in lacking.items()}
-    found = set().union(*written.values())
-    return {
-        system.show(key)
-        for key in found
-        if all(key in written[server] for server, modified in lacking.items() if key in modified)
-    }
 
 
 def _waiting(

@@ -7,12 +7,12 @@ that nothing can lack it: all that it may have touched was replaced since, or it
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _READ = ["entry", "target", "attribute", "state", "mark", "position"]
 _CARRIED = ["position", "entry", "attribute"]
 _TIME = pa.timestamp("us", "UTC")
+BY_SILENCE = frozenset({"source_lacks", "not_in_log"})
+"""The rules by which a change is missing because nothing shows it."""
+NEVER_CAME = "log_lacks"
+"""The rule by which it never came: it is missing, also where what it wrote may have been replaced later."""
 _LAST = "\U0010ffff"
 """Behind all positions."""
 
@@ -445,6 +449,27 @@ def deletions(contents: Contents, changes: Collection[str]) -> dict[str, dict[st
             if kept and change in changes:
                 found[change] = {"operation": "delete", "target": kept}
     return found
+
+
+def perhaps_replaced(contents: Contents, missing: Sequence[Mapping[str, Any]], rules: Collection[str]) -> set[str]:
+    """Those of some missing changes that no log holds, and behind which values of their entry were replaced or removed.
+
+    On each server that lacks them by one of these rules and whose entries were collected. Who refused a change, or dropped it,
+    did not apply it, whatever came later.
+    """
+    system, unlogged = contents.evidence.system, Unlogged(contents)
+    lacking: dict[str, dict[str, str]] = {}
+    sure = {row["position"] for row in missing if row["operation"] != "modify" or row["rule"] not in rules}
+    for row in missing:
+        if row["position"] not in sure and row["server"] in contents.exports and (key := system.typed(row["position"])):
+            lacking.setdefault(row["server"], {})[key] = name_of(row["target"])
+    written = {server: unlogged.written_since(server, modified) for server, modified in lacking.items()}
+    found = set[str]().union(*written.values())
+    return {
+        system.show(key)
+        for key in found
+        if all(key in written[server] for server, modified in lacking.items() if key in modified)
+    }
 
 
 def _bears(names: set[str]) -> pc.Expression:

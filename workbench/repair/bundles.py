@@ -154,6 +154,14 @@ def _wrapped(text: str) -> str:
     return "\n".join(wrap(_comment(text), _WIDTH, break_long_words=False, break_on_hyphens=False))
 
 
+def _no_step(plan: Plan) -> str:
+    if plan.open or plan.left:
+        return _wrapped(
+            "This plan has no step. `plan.txt` says what it does not mend, and what a person can do about that."
+        )
+    return "There is nothing to do."
+
+
 def _readme(plan: Plan) -> str:
     vectors = "\n".join(map(_claims, plan.servers))
     steps = "\n".join(f"{number}. {_comment(step.says)}" for number, step in enumerate(plan.steps, 1))
@@ -168,7 +176,7 @@ def _readme(plan: Plan) -> str:
 
 {_wrapped(f"{made} {_WHAT}")}
 
-{steps or "There is nothing to do."}
+{steps or _no_step(plan)}
 
 ## Before
 

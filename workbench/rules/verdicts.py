@@ -32,7 +32,7 @@ class Ground(IntFlag):
     NOT_SHOWN        its log cannot show the change: it begins later, ends before, was made anew, or a record there is damaged
     TWIN             its log has the same modification of the same entry under another position
     STATE_LACKS      its entries should carry the change, as those of another server do or as an addition always does, and do not
-    LOG_LACKS        the log of its operations covers the time of the change and does not name it
+    LOG_LACKS        the log of its operations covers the time in which the change could come, and does not name it
     SOURCE_LACKS     its data came whole from a server that lacked the change, and nothing brought it since
     UNCLEAR          a line names the position that may be of another suffix, or tells of what may have been replaced since
     NO_EFFECT        it changed only what the server need not have: notes of another server, or what links leave out
@@ -116,7 +116,12 @@ RULES = (
     Rule(TWIN, UNKNOWN, "its log has the same modification under another position", G.TWIN),
     Rule("source_lacks", MISSING, "its data came from a server that did not have the change then", G.SOURCE_LACKS),
     Rule("state_lacks", MISSING, "its entries would carry the change, and do not", G.STATE_LACKS),
-    Rule("log_lacks", MISSING, "the log of its operations covers the time and does not name it", G.LOG_LACKS),
+    Rule(
+        "log_lacks",
+        MISSING,
+        "the log of its operations covers the time in which it could come, and does not name it",
+        G.LOG_LACKS,
+    ),
     # Changes that plug-ins make stand in no log of operations, and a changelog that is trimmed soon forgets them.
     Rule(
         "made_here", PRESENT, "it made the change itself, and has neither started nor got new data since", G.MADE_HERE

@@ -336,8 +336,8 @@ def _login(link: Agreement) -> tuple[Fix, ...]:
     if not link.locked:
         return (password, start_again(link))
     unlock = step(
-        f"{'then ' if link.guessed else ''}let {link.login or 'the login of the agreement'} in again on {link.consumer}: remove "
-        "nsAccountLock, passwordRetryCount and accountUnlockTime from its entry there",
+        f"{'then ' if link.guessed else ''}let {link.login or 'the login'} in again on {link.consumer}: take nsAccountLock, "
+        "passwordRetryCount and accountUnlockTime out of its entry (`replace: NAME` without a value; it need not be there)",
         f"{link.consumer} knows the login and refuses it whatever the password is",
         "every agreement with this login is refused until then"
         if link.guessed
