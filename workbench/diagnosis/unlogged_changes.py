@@ -166,11 +166,15 @@ class Unlogged:
         return 2 * sum(there is not None and there.status == LIVE for there in held) > len(held)
 
     def _added_later(self, name: str, key: str) -> bool:
-        """True if every entry that bears a name was added behind a change."""
-        bearing = (self._bearing(server, {name}).get(name) for server in self.contents.exports)
-        live = sum(name in self._live_on(server, {name}) for server in self.contents.exports)
-        found = [one for one in bearing if one is not None]
-        return len(found) == live and all((since or "") > key for _, since in found)
+        """True if every entry that bears a name began behind a change: no value of it is as old."""
+        for export in self.contents.exports.values():
+            oldest: dict[str, str] = {}
+            for row in rows_where(export.parts, _READ, _bears({name}) & (pc.field("state") == PRESENT)).to_pylist():
+                position = self._system.change_of(row["position"]) if row["position"] else _LAST
+                oldest[row["entry"]] = min(position, oldest.get(row["entry"], _LAST))
+            if any(not key < position < _LAST for position in oldest.values()):
+                return False
+        return True
 
     @cached_property
     def _moves(self) -> list[tuple[str, str]]:
@@ -191,12 +195,11 @@ class Unlogged:
 
     def live(self, names: set[str]) -> set[str]:
         """Those names that an entry of some server bears."""
-        return set[str]().union(*(self._live_on(server, names) for server in self.contents.exports))
-
-    def _live_on(self, server: str, names: set[str]) -> set[str]:
+        found: set[str] = set()
         where = _bears(names) & (pc.field("state") != "tombstone")
-        rows = rows_where(self.contents.exports[server].parts, ["target"], where)
-        return {*map(name_of, pc.unique(rows["target"]).to_pylist())}
+        for export in self.contents.exports.values():
+            found.update(map(name_of, pc.unique(rows_where(export.parts, ["target"], where)["target"]).to_pylist()))
+        return found
 
     def _written_over(self, named: Mapping[str, _Named]) -> set[str]:
         """Of changes that only results of operations name, those whose effect nothing can lack any more.
