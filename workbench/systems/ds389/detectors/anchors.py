@@ -334,7 +334,8 @@ def _another(context: DetectorContext, row: Row) -> Mapping[str, Any] | None:
     if not able:
         return None
     sends = {one["supplier"]: _brought(one, mine) for one in able}
-    best = max(able, key=lambda one: (sends[one["supplier"]], bool(one["link"]), one["supplier"]))
+    in_order = sorted(able, key=lambda one: str(one["supplier"]))  # of equal ones the first, as in a plan
+    best = max(in_order, key=lambda one: (sends[one["supplier"]], bool(one["link"])))
     waits = sum(one["count"] for one in mine)
     brings = f"what {consumer} waits for"
     if sends[best["supplier"]] < waits:
