@@ -131,7 +131,7 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
                 else ""
                 if context.topology.pulling
                 else f"{counted(len(rows), 'own change')} {'is' if len(rows) == 1 else 'are'} gone on {server}"
-                f"{', which wrote again' if wrote else ''}"
+                f"{f': {came}' if came else ''}{(', and it' if came else ', which') + ' wrote again' if wrote else ''}"
             ),
             fix=(_given_own_back(context, rows, server, alone),),
         )
