@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.diagnosis.relayed_changes import WITHOUT_DATA
+from workbench.diagnosis.relayed_changes import INITIALISATION_ABORTED, WITHOUT_DATA
 from workbench.diagnosis.set_back_evidence import by_earlier_file
 
 Row = Mapping[str, Any]
@@ -95,7 +95,11 @@ def which_change(row: Row) -> tuple[str | None, ...]:
 
 def but_for_those_filled(found: Row) -> Row:
     """A diagnosis without what is missing, or stranded, for servers without data: it comes with these, or is told then."""
-    filled = {(one["server"], one["suffix"]) for one in found.get("findings", ()) if one["code"] in WITHOUT_DATA}
+    filled = {
+        (one["server"], one["suffix"])
+        for one in found.get("findings", ())
+        if one["code"] in WITHOUT_DATA or (one["code"], one["severity"]) == (INITIALISATION_ABORTED, "error")
+    }
     if not filled or "missing" in found["run"].get("truncated", {}):
         return found
     lacking: dict[Any, set[bool]] = {}

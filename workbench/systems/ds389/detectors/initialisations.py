@@ -417,9 +417,10 @@ def _at(one: Initialisation) -> str:
 def _again(context: DetectorContext, one: Initialisation, who: str, suffix: str | None, first: str) -> dict[str, Any]:
     what, source, name = suffix or "SUFFIX", one.supplier, one.link
     ways = best_links_to(context, one.consumer, suffix)
-    if waits_for(context, source, suffix) and ways:
+    fails = any(link.name == name for link in failing_links_to(context, one.consumer or "", suffix))
+    if ways and (fails or waits_for(context, source, suffix)):
         source, name = ways[0].supplier, ways[0].name
-    if not ways and any(link.name == name for link in failing_links_to(context, one.consumer or "", suffix)):
+    elif fails:
         first += f"do what LINK_FAILING says of {name}, then "
     first += know_first(context, one.consumer or "")
     first += _get_first(context, source, suffix)
