@@ -29,13 +29,21 @@ def apart_meanwhile(
     writer  the server on which it is deleted: it has its own deletion, whatever comes first
     """
     links = [link for link in context.topology.links if link.suffix == suffix and link.enabled is not False]
-    cut = sorted({link.name for link in links if link.supplier in lacking and link.consumer not in {*lacking, writer}})
+    cut = [link for link in links if link.supplier in lacking and link.consumer not in {*lacking, writer}]
     if not cut:
         return "", ""
-    names = listed(cut) if len(cut) <= _NAMED else f"the {len(cut)} agreements of {listed(sorted(lacking), 'and')}"
-    fed = {link.consumer for link in links if link.consumer and link.consumer not in lacking}
-    kept = {link.consumer for link in links if link.name not in cut}
-    alone = sorted(fed - kept - {writer})
-    other = f"see that {listed(alone)} gets changes from another server, too, " if alone else ""
+    alike = len({link.name for link in cut}) < len(cut)
+    names = sorted(f"{link.name} of {link.supplier}" if alike else link.name for link in cut)
+    of_all = f"the {len(cut)} agreements of {listed(sorted({link.supplier for link in cut}))}"
+    fed = {link.consumer for link in cut if link.consumer}
+    alone = sorted(fed - {link.consumer for link in links if link not in cut})
+    other = (
+        f"see that {listed(alone)} {'gets' if len(alone) == 1 else 'get'} changes from another server, too, "
+        if alone
+        else ""
+    )
     these = "this agreement" if len(cut) == 1 else "these agreements"
-    return f"{other}switch off {names}", f"switch {these} on again once every server has what was added"
+    return (
+        f"{other}switch off {listed(names) if len(names) <= _NAMED else of_all}",
+        f"switch {these} on again once every server has what was added",
+    )

@@ -354,6 +354,18 @@ def lacking_what_it_has(context: DetectorContext, server: str, suffix: str | Non
                                                                     later and nothing tells whether a lost it
     a and b lack a change                                           it is no reason
     """
+    known, key = context.once(_lacking_by_server), (server, suffix)
+    if key not in known:
+        known[key] = _lacking(context, server, suffix)
+    return known[key]
+
+
+def _lacking_by_server(context: DetectorContext) -> dict[tuple[str, str | None], set[str]]:
+    """What `lacking_what_it_has` found: several findings ask for it."""
+    return {}
+
+
+def _lacking(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
     typed, replica = context.topology.system.typed, context.replica(server, suffix)
     seen = replica.seen() if replica else {}
     lost = {row["position"] for row in context.verdicts.missing if (row["server"], row["suffix"]) == (server, suffix)}
@@ -433,7 +445,7 @@ def through_a_supplier(
         )
     by = having[0]
     of_these = {row["position"] for row in rows if row["operation"] == "add"}
-    lacking = {row["server"] for row in context.verdicts.missing if row["position"] in of_these}
+    lacking = {x["server"] for x in context.verdicts.missing if x["suffix"] == suffix and x["position"] in of_these}
     off, on = apart_meanwhile(context, lacking, suffix, by)
     steps = [off] if off else []
     steps += [f"save the entries that were added, as {by} has them", f"delete these on {by}"]
