@@ -18,10 +18,12 @@ from test_initialisations import mesh as aborted
 
 from workbench import diagnose
 from workbench.diagnosis.diagnosis_text import diagnosis_text, headline
+from workbench.diagnosis.verdicts import verdicts_on
 from workbench.repair.case_plan import plan_for
 from workbench.repair.planner import plan
 from workbench.rules.interleavings import Act, Shape, damage
 from workbench.systems.ds389 import SYSTEM
+from workbench.topology.topology import logs_of, topology
 
 OTHER_BEGINNING = "66ffffff000000010000"
 IMPORT = "INFO - bdb_import_main - import userroot: "
@@ -229,3 +231,42 @@ def test_a_deletion_is_done_where_only_a_later_entry_bears_the_name(apart: bool,
 
 def test_of_a_deletion_whose_entry_is_still_there_nothing_is_known(tmp_path: Path) -> None:
     assert not judged(diagnose(case_of(tmp_path, deleted_and_added_again(again=2))))
+
+
+# --- an entry that was added, deleted and added again, by unique IDs
+
+
+def told_by_ids(third_has_the_deletion: bool) -> dict[str, Any]:
+    """uid=n was added at 10 and deleted at 20 as entry 7, and added at 21 as entry 8; s2 never got the first two."""
+    ruv = elements(claims(r1=(1, 30), r2=(1, 1), r3=(1, 1)))
+    body = "objectClass: person\nuid: n\n"
+    first, gone, again = (
+        logged(csn(second, 1), number, "uid=n", body, operation)
+        for second, number, operation in ((10, 7, "add"), (20, 7, "delete"), (21, 8, "add"))
+    )
+    begin = changelog([csn(1, 1), csn(1, 2), csn(1, 3)], own_entries=True)
+    last = logged(csn(30, 1), 1, "uid=last", "replace: sn\nsn: x\n")
+    logs = {"s1": first + gone + again, "s2": again, "s3": first + (gone if third_has_the_deletion else "") + again}
+    files: dict[str, Any] = {}
+    for rid, (name, records) in enumerate(logs.items(), 1):
+        files[f"{name}.replica.ldif"] = replica(rid, ruv)
+        files[f"{name}.changelog.ldif"] = begin + records + last
+        files[f"{name}.agreements.ldif"] = "".join(
+            agreement(f"{name}-to-s{other}", 38900 + other) for other in (1, 2, 3) if other != rid
+        )
+    return files
+
+
+@pytest.mark.parametrize("third", [True, False])
+def test_what_was_deleted_and_added_again_is_told_by_its_unique_id(third: bool, tmp_path: Path) -> None:
+    """Seen on 2.3.1: after a repair by hand ten changes were missing, and the same repair was advised once more."""
+    case = case_of(tmp_path, told_by_ids(third))
+    missing = {(row["server"], row["position"]) for row in diagnose(case)["missing"]}
+    gone = {("s2", csn(10, 1)), ("s2", csn(20, 1)), ("s3", csn(20, 1))}
+    assert missing == (set() if third else gone)
+    shown = topology(case)
+    for position in (csn(10, 1), csn(20, 1)):
+        verdicts = verdicts_on(case, shown, logs_of(case, shown), position)
+        assert {(x.server, position) for x in verdicts if x.verdict == "missing"} == {
+            (server, where) for server, where in missing if where == position
+        }
