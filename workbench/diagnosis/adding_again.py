@@ -35,12 +35,14 @@ def apart_meanwhile(
     alike = len({link.name for link in cut}) < len(cut)
     names = sorted(f"{link.name} of {link.supplier}" if alike else link.name for link in cut)
     of_all = f"the {len(cut)} agreements of {listed(sorted({link.supplier for link in cut}))}"
-    fed = {link.consumer for link in cut if link.consumer}
-    alone = sorted(fed - {link.consumer for link in links if link not in cut})
+    reached = {writer} if writer else {link.supplier for link in links} - {*lacking}
+    left = [link for link in links if link not in cut and not link.blocked]
+    while new := {link.consumer for link in left if link.supplier in reached and link.consumer} - reached:
+        reached |= new
+    alone = sorted({link.consumer for link in cut if link.consumer} - reached)
+    gets = "gets" if len(alone) == 1 else "get"
     other = (
-        f"see that {listed(alone)} {'gets' if len(alone) == 1 else 'get'} changes from another server, too, "
-        if alone
-        else ""
+        f"see that {listed(alone)} {gets} what {writer or 'the supplier'} sends over another link, " if alone else ""
     )
     these = "this agreement" if len(cut) == 1 else "these agreements"
     return (

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from workbench.diagnosis.deleted_since import DELETED_SINCE, entries_of, lack_nothing
 from workbench.engine.selective_read import rows_where
 from workbench.intake.inputs import Input
-from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, SAYS, Verdict
+from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, SAYS, SKIPPED, Verdict
 
 if TYPE_CHECKING:
     from workbench.diagnosis.data_sources import JudgedServer
@@ -43,9 +43,11 @@ def note_deleted_by_id(
     entries = entries_of(evidence, logs, {key for _, key in rows}) if rows else {}
     added, deleted = _ends(evidence, logs, {*entries.values()}) if entries else ({}, {})
     lacking: dict[str, set[str]] = {}
+    refused: dict[str, set[str]] = {}
     for row, key in rows:
         lacking.setdefault(key, set()).add(row["server"])
-
+        if row["rule"] == SKIPPED:
+            refused.setdefault(key, set()).add(row["server"])
     open_: dict[str, list[tuple[str, str, str]]] = {}
     for of, begin, until in ((found.unknown, "from", "to"), (found.pending, "first", "last")) if deleted else ():
         for row in of:
@@ -59,15 +61,14 @@ def note_deleted_by_id(
 
     needless: dict[str, set[str]] = {}
     for row, key in rows:
-        entry = entries.get(key, "")
-        end = deleted.get(entry, "")
+        end = deleted.get(entries.get(key, ""), "")
         if row["operation"] in _OF_ENTRIES and end > key and key not in needless:
-            never_had = lacking.get(added.get(entry, ""), set())
-            needless[key] = _needless(row["operation"], lacking[key], names, without(end), never_had)
+            needless[key] = _needless(lacking[key], names, without(end), refused.get(end, set()))
     for row, key in rows:
         addition = added.get(entries.get(key, ""), "")
         if row["operation"] == "delete" and addition:
-            needless.setdefault(key, set()).update(lacking[key] & needless.get(addition, set()))
+            done = refused.get(key, set()) & needless.get(addition, set())
+            needless.setdefault(key, set()).update(done)
     lack_nothing(found, evidence, servers, [row for row, key in rows if row["server"] in needless.get(key, ())])
 
 
@@ -89,15 +90,13 @@ def with_deleted_by_id(
     addition, end = added.get(entry, ""), deleted.get(entry, "")
     of_end = judge(end) if end else {}
     without = {name for name, verdict in of_end.items() if verdict.verdict != PRESENT}
-    never_had = {name for name, verdict in (judge(addition) if addition else {}).items() if verdict.verdict == MISSING}
-    names = {verdict.server for verdict in told}
-    if end == position:
-        done = lacking & _needless("add", never_had, names, without, never_had) if addition else set()
+    refused = {name for name, verdict in of_end.items() if (verdict.verdict, verdict.rule) == (MISSING, SKIPPED)}
+    names, done = {verdict.server for verdict in told}, set[str]()
+    if end == position and addition:
+        never_had = {name for name, verdict in judge(addition).items() if verdict.verdict == MISSING}
+        done = refused & _needless(never_had, names, without, refused)
     elif end > position:
-        what = "add" if position == addition else "modify"
-        done = _needless(what, lacking, names, without, never_had)
-    else:
-        done = set()
+        done = _needless(lacking, names, without, refused)
     says = SAYS[DELETED_SINCE]
     return [
         verdict._replace(verdict=PRESENT, rule=DELETED_SINCE, says=says) if verdict.server in done else verdict
@@ -105,16 +104,14 @@ def with_deleted_by_id(
     ]
 
 
-def _needless(
-    operation: str, lacking: set[str], names: Collection[str], without_end: set[str], never_had: set[str]
-) -> set[str]:
-    """Those of the servers that lack a change of an entry which need it no more.
+def _needless(lacking: set[str], names: Collection[str], without_end: set[str], refused_end: set[str]) -> set[str]:
+    """Those of the servers that lack a change of an entry which need it no more: they have its deletion, or refused it.
 
-    Every other server is known to have the deletion. Who lacks a modification has the deletion, too, or never had the entry.
+    Every other server is known to have the deletion. Who lacks both by silence has lost both.
     """
     if ({*names} - lacking) & without_end:
         return set()
-    return lacking if operation == "add" else lacking - (without_end - never_had)
+    return lacking - (without_end - refused_end)
 
 
 def _ends(evidence: Evidence, logs: Iterable[Input], entries: Collection[str]) -> _Ends:

@@ -321,9 +321,9 @@ def _again(
     if _NAME in kinds:
         done.append("rename those of another name away and back")
     left = f"; on {on}, delete those that are meant to be gone" if _LEFT in kinds else ""
-    off, again = (
-        apart_meanwhile(context, {server}, contents.suffix, writer) if _MISSING in kinds and writer else ("", "")
-    )
+    lacked = [one for one in differences if _kind(contents, one, [server]) == _MISSING]
+    absent = {name for one in lacked for name, held in contents.held[one.entry].items() if held.status != LIVE}
+    off, again = apart_meanwhile(context, absent, contents.suffix, writer) if absent and writer else ("", "")
     return (
         f"{off and f'{off}; '}on {at}, {listed(done, most=len(done))}{left}{again and f'; then {again}'}"
         if done[1:] or _MISSING in kinds
@@ -410,7 +410,7 @@ def _lacked_first(server: str, lacking: Sequence[str]) -> Iterator[Mapping[str, 
     if lacking:
         yield step(
             f"do what MISSED_CHANGE says of {listed(lacking, most=_NAMED)} first, then collect and diagnose again",
-            f"these servers miss changes that {server} has, and the difference may come from that",
+            f"these servers miss changes that {server} has or may have, and the difference may come from that",
         )
 
 

@@ -115,7 +115,7 @@ def fed_later(context: DetectorContext, server: str, rows: Sequence[Mapping[str,
     feeding = [
         name
         for name in _feeding(context, server, suffix)
-        if name in holders or _comes_to(context, name, suffix, holders, {server})
+        if name in holders or _comes_to(context, name, suffix, holders, server)
     ]
     if having := [name for name in feeding if name in holders]:
         return f"{having[0]} as soon as {having[0]} lacks nothing that {server} has"
@@ -131,14 +131,17 @@ def _feeding(context: DetectorContext, server: str, suffix: str | None) -> list[
     return sorted({one.supplier for one in links if one.enabled is not False} - shown.down)
 
 
-def _comes_to(
-    context: DetectorContext, server: str, suffix: str | None, holders: Sequence[str], seen: set[str]
-) -> bool:
-    """True if a holder can fill a server, or one that feeds it, and so on."""
-    if any(can_fill(context, name, server, suffix) for name in holders if name != server):
-        return True
-    above = set(_feeding(context, server, suffix)) - seen
-    return any(_comes_to(context, name, suffix, holders, {*seen, *above}) for name in sorted(above))
+def _comes_to(context: DetectorContext, server: str, suffix: str | None, holders: Sequence[str], apart: str) -> bool:
+    """True if a holder can fill a server, or one that feeds it, and so on, but for one (`apart`)."""
+    seen, edge = {server, apart}, [server]
+    while edge:
+        at = edge.pop()
+        if any(can_fill(context, name, at, suffix) for name in holders if name != at):
+            return True
+        new = set(_feeding(context, at, suffix)) - seen
+        seen |= new
+        edge += sorted(new)
+    return False
 
 
 def suppliers_shown_to_have(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -369,13 +372,29 @@ def _lacking(context: DetectorContext, server: str, suffix: str | None) -> set[s
     typed, replica = context.topology.system.typed, context.replica(server, suffix)
     seen = replica.seen() if replica else {}
     lost = {row["position"] for row in context.verdicts.missing if (row["server"], row["suffix"]) == (server, suffix)}
+    return _known_to_lack(context, server, suffix) | {
+        row["server"]
+        for row in context.verdicts.missing
+        if row["suffix"] == suffix and row["position"] not in lost and row["held_by"]
+        if (last(seen, row["origin"]) or "") >= (typed(row["position"]) or "")
+    }
+
+
+def _known_to_lack(context: DetectorContext, server: str, suffix: str | None) -> set[str]:
+    """The servers that lack changes for good which this one has by its log, or shows."""
     return {
         row["server"]
         for row in context.verdicts.missing
-        if row["suffix"] == suffix and row["position"] not in lost
-        if server in (*row["held_by"], *row.get("shown_by", ()))
-        or (row["held_by"] and (last(seen, row["origin"]) or "") >= (typed(row["position"]) or ""))
+        if row["suffix"] == suffix and server in (*row["held_by"], *row.get("shown_by", ()))
     }
+
+
+def _has(context: DetectorContext, server: str, suffix: str | None, lacking: Collection[str]) -> tuple[str, str]:
+    """What a server has of what others lack, and what becomes of it if it is filled from there, as words."""
+    waiting = {row["server"] for row in context.verdicts.pending if row["suffix"] == suffix}
+    if {*lacking} <= _known_to_lack(context, server, suffix) | waiting:
+        return "has", "would"
+    return "has or may have", "might"
 
 
 def again_by_hand(done: Collection[str | None], deleted_on: str) -> str:
@@ -432,6 +451,7 @@ def through_a_supplier(
     done = {row["operation"] for row in rows}
     if "add" not in done or not having or any(name not in losing for name in having):
         return None
+    has, would = _has(context, server, suffix, having)
     them = "it" if len(rows) == 1 else "them"
     having.sort(key=lambda name: name in circle)
     filling = [name for name in having if name not in circle and can_fill(context, name, server, suffix)]
@@ -440,8 +460,8 @@ def through_a_supplier(
         return step(
             f"initialise {server} from {by} as soon as {by} lacks nothing that {server} has: MISSED_CHANGE tells how {by} "
             "gets that",
-            f"no session will ever send {them}, and each supplier that has {them} lacks changes that {server} has: filled from "
-            f"there now, {server} would lose these",
+            f"no session will ever send {them}, and each supplier that has {them} lacks changes that {server} {has}: filled "
+            f"from there now, {server} {would} lose these",
         )
     by = having[0]
     of_these = {row["position"] for row in rows if row["operation"] == "add"}
@@ -458,7 +478,7 @@ def through_a_supplier(
     return step(
         listed(steps),
         f"{server} gets an entry that is added anew, and no session will ever send {them} otherwise; {by} lacks changes that "
-        f"{server} has: filled from there, {server} would lose these",
+        f"{server} {has}: filled from there, {server} {would} lose these",
         f"{_overtaken(server) if off else ''}where a server keeps the old entry and gets the new one, it keeps both as a "
         "conflict: do not add before each one was asked; the entries get new unique IDs on every server, and what is below "
         "them or names them goes with them",
@@ -512,7 +532,8 @@ def save_and_write(
     apart = f"{names} {apart}"
     if late := [name for name in holders if name in behind]:
         lack = "lacks" if len(late) == 1 else "lack"
-        apart = f"{listed(late, 'and')} {lack} changes that {{0}} has: filled from there, {{0}} would lose them"
+        has, would = _has(context, server, suffix, late)
+        apart = f"{listed(late, 'and')} {lack} changes that {{0}} {has}: filled from there, {{0}} {would} lose them"
     added = (
         f"; an entry that is added again gets another unique ID: initialise {names} from a supplier afterwards, and what is fed "
         "from there"

@@ -137,44 +137,62 @@ class Unlogged:
         nothing, and its maker, who had it, has it no more under that name.
 
         A delete has done its work also where an entry that was added later bears that name, and where servers do not have the
-        same entries: those that were added later, and those that most servers have, are not what it deleted.
+        same entries: those that were added later, and those that never had another name, are not what it deleted.
         """
         apart = {one.entry for one in self.contents.differences if not one.attribute}
-        few = {entry for entry in apart if not self._on_most(entry)}
-        begun = min(map(self._begun, few), default=_LAST)
+        begun = min((self._begun(entry) for entry in apart if not self._always_named_so(entry)), default=_LAST)
         moves, deleted = self._moves, self._deleted({one.target for one in named.values()})
         live = self.live({one.target for one in named.values()} | {target for _, target in moves})
         unmoved = any(target in live for _, target in moves)
+        oldest = self._oldest({one.target for one in named.values() if one.operation == "delete"} & live)
         found: set[str] = set()
         for key, (operation, name) in named.items():
             moved = any(by != key and f",{name}".endswith(f",{target}") for by, target in moves)
             if moved or (apart and (operation != "delete" or begun <= key)):
                 continue
-            if name in live and (operation != "delete" or not self._added_later(name, key)):
+            if name in live and (operation != "delete" or not key < oldest.get(name, "") < _LAST):
                 continue
             if not unmoved if operation == "delete" else operation != "add" and (name in deleted or self._maker(key)):
                 found.add(key)
         return found
 
     def _begun(self, entry: str) -> str:
-        """The change with which an entry began, as far as its values tell; empty: nothing tells."""
-        held = self.contents.held[entry].values()
-        return min((self._system.change_of(min(made)) for there in held if (made := there.made())), default="")
+        """The change with which an entry began, by the marks of its classes; empty: nothing tells (it came from a plain file)."""
+        begun = [_first_of(there) for there in self.contents.held[entry].values() if there.status == LIVE]
+        return min((self._system.change_of(at) if at else "" for at in begun), default="")
 
-    def _on_most(self, entry: str) -> bool:
-        held = [self.contents.held[entry].get(server) for server in self.contents.exports]
-        return 2 * sum(there is not None and there.status == LIVE for there in held) > len(held)
-
-    def _added_later(self, name: str, key: str) -> bool:
-        """True if every entry that bears a name began behind a change: no value of it is as old."""
-        for export in self.contents.exports.values():
-            oldest: dict[str, str] = {}
-            for row in rows_where(export.parts, _READ, _bears({name}) & (pc.field("state") == PRESENT)).to_pylist():
-                position = self._system.change_of(row["position"]) if row["position"] else _LAST
-                oldest[row["entry"]] = min(position, oldest.get(row["entry"], _LAST))
-            if any(not key < position < _LAST for position in oldest.values()):
+    def _always_named_so(self, entry: str) -> bool:
+        """True if an entry bears the name with which it began on each server that has it, and shares it with no other one."""
+        for there in self.contents.held[entry].values():
+            attribute, _, _ = name_of(there.target).partition("=")
+            begun = _first_of(there)
+            if there.status == LIVE and (not begun or there.of(attribute) != {begun}):
                 return False
         return True
+
+    @cached_property
+    def _oldest_known(self) -> dict[str, str]:
+        """What `_oldest` found."""
+        return {}
+
+    def _oldest(self, names: set[str]) -> dict[str, str]:
+        """Name -> the change with which the oldest entry began that bears it on any server; empty: nothing tells."""
+        known = self._oldest_known
+        if wanted := names - known.keys():
+            where = (
+                _bears(wanted)
+                & (pc.field("state") == PRESENT)
+                & (pc.utf8_lower(pc.field("attribute")) == "objectclass")
+            )
+            for export in self.contents.exports.values():
+                begun: dict[tuple[str, str], str] = {}
+                for row in rows_where(export.parts, _READ, where).to_pylist():
+                    about = name_of(row["target"]), row["entry"]
+                    position = self._system.change_of(row["position"]) if row["position"] else ""
+                    begun[about] = min(position, begun.get(about, _LAST))
+                for (name, _), position in begun.items():
+                    known[name] = min(position, known.get(name, _LAST))
+        return known
 
     @cached_property
     def _moves(self) -> list[tuple[str, str]]:
@@ -452,6 +470,17 @@ def deletions(contents: Contents, changes: Collection[str]) -> dict[str, dict[st
             if kept and change in changes:
                 found[change] = {"operation": "delete", "target": kept}
     return found
+
+
+def _first_of(there: Held) -> str:
+    """The change with which an entry began: its classes bear it. Empty: one of them bears none."""
+    classes = [
+        position
+        for name, values in there.present.items()
+        if plain_name(name) == "objectclass"
+        for position in values.values()
+    ]
+    return min(filter(None, classes)) if classes and all(classes) else ""
 
 
 def perhaps_replaced(contents: Contents, missing: Sequence[Mapping[str, Any]], rules: Collection[str]) -> set[str]:

@@ -136,12 +136,7 @@ def why_left(
         count = row["pending"]  # which counts what is too young for the model, too
     lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
     refused = [one.says for one in courses if one.need == need.name and one.says]
-    later = " as soon as "  # what was refused now may be right then
-    do = [
-        x
-        for x in _first_steps(need, findings)
-        if not any(f"{says} " in f"{x} " and says + later not in x for says in refused)
-    ]
+    do = [repair for repair in _first_steps(need, findings) if repair not in refused]
     return f"no proven way was found, {lacking}{f'; what to do: {listed(do)}' if do else ''}"
 
 

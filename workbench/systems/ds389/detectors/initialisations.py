@@ -304,7 +304,7 @@ def _by_its_own_log(context: DetectorContext, one: BrokenOff) -> Finding:
     room = "give it more room, then " if full else ""
     first = "" if open_ways or not ways else f"do what LINK_FAILING says of {ways[0].name}, then "
     first += _get_first(context, ways[0].supplier, one.suffix) if ways else ""
-    first = know_first(context, one.server) + first
+    first = know_first(context, one.server, one.suffix) + first
     how = (
         f" from {ways[0].supplier}, {initialise(ways[0].supplier, suffix, ways[0].name)}"
         if ways
@@ -422,7 +422,7 @@ def _again(context: DetectorContext, one: Initialisation, who: str, suffix: str 
         source, name = ways[0].supplier, ways[0].name
     elif fails:
         first += f"do what LINK_FAILING says of {name}, then "
-    first += know_first(context, one.consumer or "")
+    first += know_first(context, one.consumer or "", suffix)
     first += _get_first(context, source, suffix)
     return step(
         f"{first}initialise {who} from {source}, {initialise(source, what, name)}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -68,7 +68,7 @@ def apply_skipped(context: DetectorContext) -> Iterator[Finding]:
             fix=(
                 step(
                     "repair the reason first (the missing entry or parent, the schema); then "
-                    f"{_deleted_and_added(context, server, suffix)}, or initialise this server again",
+                    f"{_deleted_and_added(context, suffix, rows)}, or initialise this server again",
                     f"the next change of the replica ID moved the vector over "
                     f"{'it: no session sends it' if alone else 'them: no session sends them'} again",
                     "a modify of an entry that the server lacks is refused and skipped like the first one; "
@@ -78,9 +78,12 @@ def apply_skipped(context: DetectorContext) -> Iterator[Finding]:
         )
 
 
-def _deleted_and_added(context: DetectorContext, server: str, suffix: str | None) -> str:
-    off, on = apart_meanwhile(context, {server}, suffix)
-    does = "delete and add the entry on a supplier"
+def _deleted_and_added(context: DetectorContext, suffix: str | None, rows: Sequence[Mapping[str, object]]) -> str:
+    """How an entry is added once more; servers that lack it are apart meanwhile, each that lacks one of these changes."""
+    does = "delete and add the entry on a supplier that has it"
+    added = {row["position"] for row in rows if row["operation"] == "add"}
+    lacking = {x["server"] for x in context.verdicts.missing if x["suffix"] == suffix and x["position"] in added}
+    off, on = apart_meanwhile(context, lacking, suffix)
     return f"{off}, {does}, and {on}" if off else does
 
 

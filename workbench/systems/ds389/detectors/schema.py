@@ -88,17 +88,26 @@ def unknown_to(context: DetectorContext, server: str) -> Iterator[Unknown]:
         yield used
 
 
-def know_first(context: DetectorContext, server: str) -> str:
+def know_first(context: DetectorContext, server: str, suffix: str | None) -> str:
     """What comes before a server is filled whose log called classes of entries unknown, as words that lead on; else empty.
 
     Of a class that it does not know the entries come all the same; each that changes later gets a mark, and the mark stays.
     """
-    classes = [unknown.name for unknown in context.once(unknown_names).get(server, ()) if unknown.kind != "attribute"]
-    if not classes:
+    unknown = [
+        one
+        for one in context.once(unknown_names).get(server, ())
+        if one.kind != "attribute"
+        and (not suffix or not one.entries or any(x.lower().endswith(suffix.lower()) for x in one.entries))
+    ]
+    if not unknown:
         return ""
+    last = max((one.last for one in unknown if one.last), default=None)
+    when = (
+        f" (its log named {'it' if len(unknown) == 1 else 'them'} last at {last:%Y-%m-%d %H:%M:%S} UTC)" if last else ""
+    )
     return (
-        f"see whether {server} knows {listed(classes)} by now, and if not, put the schema file of the servers that know it there "
-        "and `dsconf INSTANCE schema reload`, then "
+        f"see whether {server} knows {listed([one.name for one in unknown], most=_NAMED)} by now{when}, and if not, put the "
+        "schema file of the servers that know it there and `dsconf INSTANCE schema reload`, then "
     )
 
 

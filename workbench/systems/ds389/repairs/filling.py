@@ -184,7 +184,8 @@ class Initialise:
             if (one.supplier, one.suffix) == (server, view.suffix) and one.blind and one.enabled is not False
         )
         then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
-        then += f"; before it, {schema.removesuffix(', then ')}" if (schema := know_first(view.context, server)) else ""
+        schema = know_first(view.context, server, view.suffix)
+        then += f"; before this step, {schema.removesuffix(', then ')}" if schema else ""
         steps.append(
             Step(
                 key=f"initialise-{server}-from-{source}",
