@@ -238,10 +238,10 @@ def test_a_deletion_is_open_where_an_entry_may_be_the_deleted_one(left: str, tmp
     files = deleted_and_added_again()
     made = csn(1, 1)
     aside = (
-        f"dn: nsuniqueid=2-2-2-5+uid=n,{SUFFIX}\nobjectClass;vucsn-{made}: person\nuid;vucsn-{made};mdcsn-{made}: n\n"
-        f"nsUniqueId: 2-2-2-5\nnsds5ReplConflict: namingConflict (ADD) uid=n,{SUFFIX}\n\n"
+        f"dn: nsuniqueid=2-2-2-6+uid=n,{SUFFIX}\nobjectClass;vucsn-{made}: person\nuid;vucsn-{made};mdcsn-{made}: n\n"
+        f"nsUniqueId: 2-2-2-6\nnsds5ReplConflict: namingConflict (ADD) uid=n,{SUFFIX}\n\n"
     )
-    plain = f"dn: uid=n,{SUFFIX}\nobjectClass: person\nuid: n\nmail;vucsn-{csn(20, 1)}: x\nnsUniqueId: 2-2-2-5\n\n"
+    plain = f"dn: uid=n,{SUFFIX}\nobjectClass: person\nuid: n\nmail;vucsn-{csn(20, 1)}: x\nnsUniqueId: 2-2-2-6\n\n"
     for server in ("s2", "s3"):
         files[f"{server}.entries.ldif"] += aside if left == "set aside" else plain
     assert not judged(diagnose(case_of(tmp_path, files)))

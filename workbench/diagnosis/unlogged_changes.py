@@ -164,9 +164,9 @@ class Unlogged:
     def _always_named_so(self, entry: str) -> bool:
         """True if an entry bears the name with which it began on each server that has it, and shares it with no other one."""
         for there in self.contents.held[entry].values():
-            attribute, _, _ = name_of(there.target).partition("=")
-            begun = _first_of(there)
-            if there.status == LIVE and (not begun or there.of(attribute) != {begun}):
+            first, begun = name_of(there.target).partition(",")[0], _first_of(there)
+            shared = "nsuniqueid=" in first  # set aside for another one of that name
+            if there.status == LIVE and (shared or not begun or there.of(first.partition("=")[0]) != {begun}):
                 return False
         return True
 
