@@ -18,12 +18,10 @@ from test_initialisations import mesh as aborted
 
 from workbench import diagnose
 from workbench.diagnosis.diagnosis_text import diagnosis_text, headline
-from workbench.diagnosis.verdicts import verdicts_on
 from workbench.repair.case_plan import plan_for
 from workbench.repair.planner import plan
 from workbench.rules.interleavings import Act, Shape, damage
 from workbench.systems.ds389 import SYSTEM
-from workbench.topology.topology import logs_of, topology
 
 OTHER_BEGINNING = "66ffffff000000010000"
 IMPORT = "INFO - bdb_import_main - import userroot: "
@@ -249,48 +247,3 @@ def test_a_deletion_is_open_where_an_entry_may_be_the_deleted_one(left: str, tmp
 
 def test_of_a_deletion_whose_entry_is_still_there_nothing_is_known(tmp_path: Path) -> None:
     assert not judged(diagnose(case_of(tmp_path, deleted_and_added_again(again=2))))
-
-
-# --- an entry that was added, deleted and added again, by unique IDs
-
-
-def told_by_ids(third_has_the_deletion: bool, refused: bool) -> dict[str, Any]:
-    """uid=n was added at 10 and deleted at 20 as entry 7, and added at 21 as entry 8; s2 never had 7.
-
-    `refused`: s2 got the deletion, and found no such entry.
-    """
-    ruv = elements(claims(r1=(1, 30), r2=(1, 1), r3=(1, 1)))
-    body = "objectClass: person\nuid: n\n"
-    first, gone, again = (
-        logged(csn(second, 1), number, "uid=n", body, operation)
-        for second, number, operation in ((10, 7, "add"), (20, 7, "delete"), (21, 8, "add"))
-    )
-    begin = changelog([csn(1, 1), csn(1, 2), csn(1, 3)], own_entries=True)
-    last = logged(csn(30, 1), 1, "uid=last", "replace: sn\nsn: x\n")
-    logs = {"s1": first + gone + again, "s2": again, "s3": first + (gone if third_has_the_deletion else "") + again}
-    files: dict[str, Any] = {}
-    for rid, (name, records) in enumerate(logs.items(), 1):
-        files[f"{name}.replica.ldif"] = replica(rid, ruv)
-        files[f"{name}.changelog.ldif"] = begin + records + last
-        files[f"{name}.agreements.ldif"] = "".join(
-            agreement(f"{name}-to-s{other}", 38900 + other) for other in (1, 2, 3) if other != rid
-        )
-    if refused:
-        line = answered(20, "uid=n", csn(20, 1), replicated=True, operation="DEL").replace("err=0", "err=32")
-        files["s2.access.log"] = line + answered(30, "uid=last", csn(30, 1), replicated=True)
-    return files
-
-
-@pytest.mark.parametrize(("third", "refused"), [(True, True), (False, True), (True, False)])
-def test_what_was_deleted_and_added_again_is_told_by_its_unique_id(third: bool, refused: bool, tmp_path: Path) -> None:
-    """Seen on 2.3.1: after a repair by hand ten changes were missing, and the same repair was advised once more."""
-    case = case_of(tmp_path, told_by_ids(third, refused))
-    missing = {(row["server"], row["position"]) for row in diagnose(case)["missing"]}
-    lost = {("s2", csn(10, 1)), ("s2", csn(20, 1)), *([] if third else [("s3", csn(20, 1))])}
-    assert missing == (set() if third and refused else lost)
-    shown = topology(case)
-    for position in (csn(10, 1), csn(20, 1)):
-        verdicts = verdicts_on(case, shown, logs_of(case, shown), position)
-        assert {(x.server, position) for x in verdicts if x.verdict == "missing"} == {
-            (server, where) for server, where in missing if where == position
-        }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.diagnosis.deleted_by_id import note_deleted_by_id
 from workbench.diagnosis.deleted_since import note_deleted_since
 from workbench.diagnosis.never_added import note_never_added, with_never_added
 from workbench.diagnosis.removed_nothing import note_removed_nothing, with_removed_nothing
@@ -23,7 +22,7 @@ def note_lacking_nothing(
     found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], logs: Sequence[Input]
 ) -> None:
     """Take such changes out of what is missing."""
-    for note in (note_removed_nothing, note_never_added, note_deleted_by_id, note_deleted_since, note_repeats):
+    for note in (note_removed_nothing, note_never_added, note_deleted_since, note_repeats):
         note(found, evidence, servers, logs)
 
 

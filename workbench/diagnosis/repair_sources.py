@@ -111,12 +111,9 @@ def fed_later(context: DetectorContext, server: str, rows: Sequence[Mapping[str,
 
     What must be before is said, too.
     """
-    suffix = rows[0]["suffix"]
-    feeding = [
-        name
-        for name in _feeding(context, server, suffix)
-        if name in holders or _comes_to(context, name, suffix, holders, server)
-    ]
+    suffix, feeding = rows[0]["suffix"], _feeding(context, server, rows[0]["suffix"])
+    filled = [x for x in feeding if x in holders or any(can_fill(context, by, x, suffix) for by in holders if by != x)]
+    feeding = filled or [name for name in feeding if _comes_to(context, name, suffix, holders, server)]
     if having := [name for name in feeding if name in holders]:
         return f"{having[0]} as soon as {having[0]} lacks nothing that {server} has"
     if having := [name for name in feeding if _shown_to_have(context, name, rows)]:

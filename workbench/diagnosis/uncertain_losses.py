@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from workbench.diagnosis.changes_thrown_away import named_in
 from workbench.diagnosis.data_sources import names_of
-from workbench.diagnosis.deleted_by_id import with_deleted_by_id
 from workbench.diagnosis.deleted_since import without_entry
 from workbench.diagnosis.lost_with_maker import MOST
 from workbench.diagnosis.repeated_deletions import with_repeats
@@ -163,7 +162,6 @@ def softened(
     """
     system, by_server = evidence.system, judge(position)
     told = [by_server[one.replica.server] for one in servers]
-    told = with_deleted_by_id(evidence, position, told, judge)
     told = with_repeats(evidence, position, without_entry(evidence, position, told, servers, judge))
     if all(one.verdict != MISSING for one in told) or any(one.verdict == PRESENT for one in told):
         return [*told]

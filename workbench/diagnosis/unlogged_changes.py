@@ -137,10 +137,11 @@ class Unlogged:
         nothing, and its maker, who had it, has it no more under that name.
 
         A delete has done its work also where an entry that was added later bears that name, and where servers do not have the
-        same entries: those that were added later, and those that never had another name, are not what it deleted.
+        same entries: those that were added later, and those that its maker has and that never had another name, are not what
+        it deleted.
         """
         apart = {one.entry for one in self.contents.differences if not one.attribute}
-        begun = min((self._begun(entry) for entry in apart if not self._always_named_so(entry)), default=_LAST)
+        begun = {of: self._begun_of_others(apart, of) for of in {*map(self._system.origin_of, named)}} if apart else {}
         moves, deleted = self._moves, self._deleted({one.target for one in named.values()})
         live = self.live({one.target for one in named.values()} | {target for _, target in moves})
         unmoved = any(target in live for _, target in moves)
@@ -148,7 +149,7 @@ class Unlogged:
         found: set[str] = set()
         for key, (operation, name) in named.items():
             moved = any(by != key and f",{name}".endswith(f",{target}") for by, target in moves)
-            if moved or (apart and (operation != "delete" or begun <= key)):
+            if moved or (apart and (operation != "delete" or begun[self._system.origin_of(key)] <= key)):
                 continue
             if name in live and (operation != "delete" or not key < oldest.get(name, "") < _LAST):
                 continue
@@ -160,6 +161,13 @@ class Unlogged:
         """The change with which an entry began, by the marks of its classes; empty: nothing tells (it came from a plain file)."""
         begun = [_first_of(there) for there in self.contents.held[entry].values() if there.status == LIVE]
         return min((self._system.change_of(at) if at else "" for at in begun), default="")
+
+    def _begun_of_others(self, apart: set[str], origin: str) -> str:
+        """With which change the oldest entry began that a deletion of an origin may have been of, among those that differ."""
+        maker = self._makers.get(origin)
+        there = {entry: self.contents.held[entry].get(maker.server) if maker else None for entry in apart}
+        had = {entry for entry, held in there.items() if held and held.status == LIVE and self._always_named_so(entry)}
+        return min(map(self._begun, apart - had), default=_LAST)
 
     def _always_named_so(self, entry: str) -> bool:
         """True if an entry bears the name with which it began on each server that has it, and shares it with no other one."""
