@@ -127,7 +127,7 @@ def test_what_was_done_to_an_entry_that_nobody_has_any_more_is_no_loss(tmp_path:
     for number, line in enumerate((modified, moved)):
         assert verdict(tmp_path / f"alone{number}", gone(line, alone=True)) == ("missing", "log_lacks"), "s1 lacks one"
     deleted = verdict(tmp_path / "never", gone(removed, alone=True))
-    assert deleted == ("present", "entries_show"), "the one that s1 lacks never had that name"
+    assert deleted == ("present", "entries_show"), "the entry missing on s1 never had that name"
     renamed = answered(20, "uid=gone", csn(20, 2), operation="MODRDN")
     assert verdict(tmp_path / "renamed", gone(modified, renamed)) == ("missing", "log_lacks"), "it has another name"
     unmoved = answered(20, "uid=base17", csn(20, 2), operation="MODRDN")

@@ -163,8 +163,8 @@ def test_who_has_the_same_replica_id_gets_another_one_before_it_is_filled(tmp_pa
 # --- who fills whom, and what is done by hand
 
 
-def test_nobody_is_filled_from_who_lacks_what_it_may_have(tmp_path: Path) -> None:
-    """Without entries nothing tells whether s1 has a modification that its vector covers: s3, which lacks it, may not fill s1."""
+def test_a_server_is_not_filled_from_a_supplier_without_a_change_that_it_may_have(tmp_path: Path) -> None:
+    """Without entries, s1 may have a modification that its vector covers. It is missing on s3, so s3 must not fill s1."""
     files = {name: text for name, text in each_lacks(third=True).items() if not name.endswith(".entries.ldif")}
     begin = changelog([csn(1, 1), csn(1, 2), csn(1, 3)], own_entries=True)
     added = "".join(logged(ADDED[name], 9, f"uid=of-{name}", "objectClass: person\n", "add") for name in ADDED)
@@ -204,7 +204,7 @@ def test_what_a_server_without_the_entry_passes_on_overtakes_the_deletion(count:
 
 
 def deleted_and_added_again(apart: bool = False, again: int = 20) -> dict[str, Any]:
-    """uid=n was deleted at 10, and added again; the logs of all servers begin later. `apart`: s3 lacks an old entry."""
+    """uid=n was deleted at 10 and added again; all logs begin later. `apart`: an old entry is missing on s3."""
     added = entry("uid=n", 9).replace(csn(1, 1), csn(again, 1))
     old = entry("uid=old", 5)
     ends = csn(30, 1)

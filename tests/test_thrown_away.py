@@ -130,11 +130,8 @@ def test_each_suffix_has_its_own_makers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("told", [True, False])
 def test_equal_entries_show_nothing_of_changes_that_went_with_the_old_data(told: bool, tmp_path: Path) -> None:
-    """The data of the maker were replaced since: that they are like the others' is no trace of what went.
-
-    A later change of the entry may have replaced what it wrote, or not: that is said. Where the access log of s2 tells that it
-    never came, s2 lacks it.
-    """
+    """The maker's data were replaced, so equal entries prove nothing. The summary says that a later change may have replaced
+    the values. Where the access log of s2 covers the time and does not name the change, it is missing on s2."""
     ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
     for number, old in enumerate(("description: old\n", "")):
         shown = export(ruv, [entry("uid=u,ou=people", 1, f"{old}telephoneNumber;adcsn-{LATER};vucsn-{LATER}: 117")])

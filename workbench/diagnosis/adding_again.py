@@ -1,10 +1,10 @@
-"""What comes before and after an entry is deleted and added again, so that a server which lacks it brings nobody into trouble.
+"""The agreements to switch off while an entry is deleted and added again, so that no other server keeps the old entry.
 
     s1 deletes ann      s3, which never had her, refuses that (32), and does not pass it on
     s1 changes bob      s3 takes that, and passes it on to s2: the vector of s2 covers the deletion now, which never comes
     s1 adds ann again   s2 still has the old ann, and keeps both, as a conflict
 
-It is enough that the server that lacks the entry feeds no other one meanwhile (`workbench.rules.interleavings`).
+The repair is safe if a server without the entry feeds no other server during it (`workbench.rules.interleavings`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _NAMED = 6
 def apart_meanwhile(
     context: DetectorContext, lacking: Collection[str], suffix: str | None, writer: str = ""
 ) -> tuple[str, str]:
-    """What to do before an entry is deleted that these servers lack, and after it is there again; empty: they feed nobody.
+    """Return the step before an entry is deleted, and the step after it was added again; empty if neither is needed.
 
-    writer  the server on which it is deleted: it has its own deletion, whatever comes first
+    lacking  the servers without the entry
+    writer   the server that deletes the entry, and so has the deletion first
     """
     links = [link for link in context.topology.links if link.suffix == suffix and link.enabled is not False]
     cut = [link for link in links if link.supplier in lacking and link.consumer not in {*lacking, writer}]

@@ -321,8 +321,8 @@ def _again(
     if _NAME in kinds:
         done.append("rename those of another name away and back")
     left = f"; on {on}, delete those that are meant to be gone" if _LEFT in kinds else ""
-    lacked = [one for one in differences if _kind(contents, one, [server]) == _MISSING]
-    absent = {name for one in lacked for name, held in contents.held[one.entry].items() if held.status != LIVE}
+    missing = {difference.entry for difference in differences if _kind(contents, difference, [server]) == _MISSING}
+    absent = {name for entry in missing for name, held in contents.held[entry].items() if held.status != LIVE}
     off, again = apart_meanwhile(context, absent, contents.suffix, writer) if absent and writer else ("", "")
     return (
         f"{off and f'{off}; '}on {at}, {listed(done, most=len(done))}{left}{again and f'; then {again}'}"

@@ -94,11 +94,12 @@ def which_change(row: Row) -> tuple[str | None, ...]:
 
 
 def but_for_those_filled(found: Row) -> Row:
-    """A diagnosis without what is missing, or stranded, for servers without data: it comes with these, or is told then."""
+    """Return the diagnosis without the missing and stranded rows of servers without data: an initialisation decides them."""
     filled = {
-        (one["server"], one["suffix"])
-        for one in found.get("findings", ())
-        if one["code"] in WITHOUT_DATA or (one["code"], one["severity"]) == (INITIALISATION_ABORTED, "error")
+        (finding["server"], finding["suffix"])
+        for finding in found.get("findings", ())
+        if finding["code"] in WITHOUT_DATA
+        or (finding["code"], finding["severity"]) == (INITIALISATION_ABORTED, "error")
     }
     if not filled or "missing" in found["run"].get("truncated", {}):
         return found

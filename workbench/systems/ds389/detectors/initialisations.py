@@ -417,7 +417,9 @@ def _at(one: Initialisation) -> str:
 def _again(context: DetectorContext, one: Initialisation, who: str, suffix: str | None, first: str) -> dict[str, Any]:
     what, source, name = suffix or "SUFFIX", one.supplier, one.link
     ways = best_links_to(context, one.consumer, suffix)
-    fails = any(link.name == name for link in failing_links_to(context, one.consumer or "", suffix))
+    fails = any(
+        (link.supplier, link.name) == (source, name) for link in failing_links_to(context, one.consumer or "", suffix)
+    )
     if ways and (fails or waits_for(context, source, suffix)):
         source, name = ways[0].supplier, ways[0].name
     elif fails:
