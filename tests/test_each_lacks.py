@@ -86,3 +86,16 @@ def test_who_lacks_no_addition_is_mended_first_and_fills_the_others(tmp_path: Pa
         ("initialise", "s2"),
     ]
     assert not any(row["missing"] or row["pending"] for row in planned.after)
+
+
+def test_an_entry_that_another_supplier_may_have_is_not_added_again_before_entries_were_collected(
+    tmp_path: Path,
+) -> None:
+    """s2 made it, and its log was made anew; added on s1, where no server refuses that, it became a conflict on s2 and s4."""
+    files = {name: text for name, text in folder().items() if not name.endswith(".entries.ldif")}
+    end = "".join(logged(at, 1, "uid=last", "replace: sn\nsn: x\n") for at in ENDS)
+    base = changelog([csn(1, 1), csn(1, 2), csn(1, 3)], own_entries=True)
+    changed = logged(CHANGED, 5, "uid=old", "replace: title\ntitle: new\n")
+    files["s1.changelog.ldif"] = base + logged(ADDED["s1"], 11, "uid=of-s1", BODY, "add") + changed + end
+    found = diagnose(case_of(tmp_path, files))
+    assert said(found, "s1").startswith("collect with the entries")

@@ -368,5 +368,15 @@ def test_servers_that_are_level_at_no_moment_are_not_called_behind(tmp_path: Pat
     for to in ("s1", "s2"):
         agreement(fleet, to, "s3").values["nsds5ReplicaEnabled"] = encoded(["off"])
     fleet.servers["s1"].make("modify", dn_of("ben"), "unique-ben", {"sn": encoded(["y"])})
-    behind = [row["server"] for row in MemorySite(repair.plan, fleet, tmp_path).kept() if row["kept"] is False]
-    assert behind == ["s3"]
+    rows = [row for row in MemorySite(repair.plan, fleet, tmp_path).kept() if row["kept"] is False]
+    assert [row["server"] for row in rows if "claim" in row["says"]] == ["s3"]
+    assert {row["server"] for row in rows if "off, or leads elsewhere" in row["says"]} == {"s1", "s2"}
+
+
+def test_a_link_that_was_not_switched_on_is_not_called_kept(tmp_path: Path) -> None:
+    """Nothing was waiting behind it, so the claims of all servers are kept before the step, too."""
+    repair = REPAIRS["enable"]()
+    rows = MemorySite(repair.plan, repair.fleet, tmp_path).kept()
+    assert [row["server"] for row in rows if "its step was not done" in row["says"] and row["kept"] is False]
+    assert done(repair, tmp_path) == finished(repair)
+    assert all(row["kept"] for row in MemorySite(repair.plan, repair.fleet, tmp_path).kept())

@@ -9,10 +9,10 @@ The repair is safe if a server without the entry feeds no other server during it
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from workbench.model import listed
+from workbench.model import listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
@@ -50,3 +50,74 @@ def apart_meanwhile(
         f"{other}switch off {listed(names) if len(names) <= _NAMED else of_all}",
         f"switch {these} on again once every server has what was added",
     )
+
+
+CONFLICT = (
+    "where a server keeps the old entry and gets the new one, it keeps both as a conflict: do not add before each server was "
+    "asked; the entries get new unique IDs on every server, and what is below them or names them goes with them"
+)
+"""What to beware of where an entry is deleted and added again."""
+
+
+def having_added(rows: Sequence[Mapping[str, Any]], makers: Collection[str]) -> list[str]:
+    """Those of some servers that are known to have any entry whose addition is among these missing changes."""
+    added = [row for row in rows if row["operation"] == "add"]
+    return sorted(
+        {name for row in added for name in (*row["held_by"], *(row.get("shown_by") or ()))}.intersection(makers)
+    )
+
+
+def entries_first(
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str, makers: Collection[str]
+) -> Mapping[str, Any] | None:
+    """To collect the entries first, where a maker of changes may have an entry whose addition is missing; None: none may.
+
+    a lacks an addition of b, whose log was made anew; only the read-only hub still has it in its log
+        b has the entry: what is written again on a is another one of the same name, and b and the hub keep both
+    """
+    suffix, added = rows[0]["suffix"], {row["position"] for row in rows if row["operation"] == "add"}
+    lacked: dict[str, set[str]] = {}
+    for row in context.verdicts.missing:
+        if row["suffix"] == suffix and row["position"] in added:
+            lacked.setdefault(row["server"], set()).add(row["position"])
+    compared = {name for one in context.verdicts.contents if one.suffix == suffix for name in one.exports}
+    unsure = {*makers} - {server} - compared - {*having_added(rows, makers)}
+    perhaps = sorted(name for name in unsure if added - lacked.get(name, set()))
+    if not perhaps:
+        return None
+    entry = "the entry that was" if len(added) == 1 else "the entries that were"
+    return step(
+        "collect with the entries (`workbench collect --entries`), and diagnose again",
+        f"{listed(perhaps)} may have {entry} added, or lack {'it' if len(added) == 1 else 'them'}, and without entries nothing "
+        "tells: an entry that is added again has another unique ID, and a server that keeps the old one has both then, as a "
+        "conflict",
+        f"do not initialise {listed(sorted({*_holders(rows)}))} before that" if _holders(rows) else None,
+    )
+
+
+def one_by_one(
+    context: DetectorContext, rows: Sequence[Mapping[str, Any]], server: str, makers: Collection[str]
+) -> Mapping[str, Any]:
+    """What to do about missing changes that no server has all of."""
+    never = f"no session will ever send {'it' if len(rows) == 1 else 'them'}: the vector says that {server} has them"
+    written = (
+        "write the present values of each entry concerned once more on a server with data that has its change (HELD BY)"
+    )
+    beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
+    added = {row["position"] for row in rows if row["operation"] == "add"}
+    if not added:
+        return step(written.format("entry concerned"), never, beware)
+    if unsure := entries_first(context, rows, server, makers):
+        return unsure
+    suffix = rows[0]["suffix"]
+    lacking = {x["server"] for x in context.verdicts.missing if x["suffix"] == suffix and x["position"] in added}
+    off, on = apart_meanwhile(context, lacking, suffix)
+    steps = [off] if off else []
+    steps += ["save each entry that was added", "delete it on a supplier that has it (HELD BY)"]
+    steps += ["add it there again once no server has it"]
+    steps += [written.format("other entry")] if len(added) < len(rows) else []
+    return step(listed([*steps, on] if on else steps), never, f"{beware}; {CONFLICT}")
+
+
+def _holders(rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {name for row in rows for name in (*row["held_by"], *(row.get("shown_by") or ()))}

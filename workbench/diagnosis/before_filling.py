@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosis.gone_entries import missing_in_effect
 from workbench.diagnosis.only_holders import waits_for_it, write_again_first
 from workbench.diagnosis.repair_sources import fed_by_it_alone, lacking_what_it_has
 from workbench.diagnosis.stuck_servers import holders_of_waits, to_be_filled
@@ -40,7 +41,7 @@ def filled_in_a_circle(context: DetectorContext, server: str, suffix: str | None
     carl lacks a change, and waits for what alba and bern have; these lack a change each    neither is filled from carl
     """
     missing, typed = (
-        {row["server"] for row in context.verdicts.missing if row["suffix"] == suffix},
+        {row["server"] for row in missing_in_effect(context) if row["suffix"] == suffix},
         context.topology.system.typed,
     )
     waits: dict[str, list[Mapping[str, Any]]] = {}

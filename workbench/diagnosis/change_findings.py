@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosis.adding_again import one_by_one
 from workbench.diagnosis.before_filling import fed_alone_first, filled_in_a_circle, losing_sources, source_first
 from workbench.diagnosis.changes_thrown_away import (
     THROWN_AWAY,
@@ -21,6 +22,7 @@ from workbench.diagnosis.dropped_changes import how_dropped, restart_first
 from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
 from workbench.diagnosis.former_suppliers import supplier_again, was_maker
 from workbench.diagnosis.fractional import alike_first
+from workbench.diagnosis.gone_entries import gone_in_words, nothing_again, without_gone
 from workbench.diagnosis.left_in_logs import LOG_ONLY
 from workbench.diagnosis.links_for_stranded import agreement_first
 from workbench.diagnosis.made_by_others import made_by_others, makers_in_words
@@ -33,6 +35,7 @@ from workbench.diagnosis.repair_sources import (
     fed_later,
     from_a_log_of_before,
     holders_of_rows,
+    makers_of,
     on_no_server,
     save_and_write,
     sources_for_writing,
@@ -207,14 +210,16 @@ def _alone_with(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> 
 def missed_change(context: DetectorContext) -> Iterator[Finding]:
     """Changes that a server's vector covers and that it does not have."""
     total = context.verdicts.totals["missing"]
-    for key, rows in _by_key(context.verdicts.missing).items():
+    for key, missed in _by_key(context.verdicts.missing).items():
         server, _, origin = key
+        in_effect = without_gone(missed)
+        gone, rows = len(missed) - len(in_effect), in_effect or missed
         held = holders_of_rows(rows)
-        causes = Counter(row["cause"] for row in rows if row["cause"])
+        causes = Counter(row["cause"] for row in missed if row["cause"])
         # Of some changes the cause may be open.
-        named = [cause if count == len(rows) else f"{count:,} by {cause}" for cause, count in sorted(causes.items())]
+        named = [cause if count == len(missed) else f"{count:,} by {cause}" for cause, count in sorted(causes.items())]
         why = f" ({', '.join(named)})" if named else ""
-        first, end = rows[0]["position"], rows[-1]["position"]
+        first, end = missed[0]["position"], missed[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(context.verdicts.missing) else ""
         whole = whole_of(context, rows, held or shown_by(rows)) or (held if context.topology.pulling else [])
         circle = filled_in_a_circle(context, server, key[1])
@@ -243,9 +248,8 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
                 never = "no server is known to have them: no session and no initialisation brings them"
                 beware = ""
             if held and not whole:
-                mend = "write the present values of each entry concerned once more on a server with data that has its change "
-                mend += "(HELD BY)"
-                beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
+                apart = one_by_one(context, rows, server, makers_of(context, key[1]))
+                mend, never, beware = apart["repair"], apart["why"], apart["caution"]
             if saved := from_a_log_of_before(context, rows, held):
                 mend, never, beware = saved["repair"], saved["why"], saved["caution"]
             elif (
@@ -275,11 +279,11 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
         yield Finding(
             "MISSED_CHANGE",
             "error",
-            f"{server} missed {counted(len(rows))} of origin {origin}, {ends(first, end)}, and {what}{why}"
-            f"{makers_in_words(context, rows)}"
+            f"{server} missed {counted(len(missed))} of origin {origin}, {ends(first, end)}, and {what}{why}"
+            f"{makers_in_words(context, missed)}{gone_in_words(gone, len(missed))}"
             f"{f'; {replaced} (its errors log says so)' if replaced else ''}{cut}",
-            **_of_changes(key, rows),
-            fix=newer_first(context, rows, fix),
+            **_of_changes(key, missed),
+            fix=newer_first(context, rows, fix) if in_effect else (nothing_again(server),),
             assumes=of_gone(context, only_earlier(context, rows)),
         )
 

@@ -13,7 +13,9 @@ from workbench.diagnosis.first_line import (
     but_for_those_filled,
     by_suffix,
     doubts,
+    gone_say,
     most_of,
+    of_gone_entries,
     on_which,
     root_of,
     several_suffixes,
@@ -102,6 +104,7 @@ def summed(found: Row) -> dict[str, Any]:
     counted = {name: told(name, found[name]) for name in ("missing", "stranded", "unknown")}
     if "missing" not in cut:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
+        counted["missing"]["gone"] = of_gone_entries(found["missing"])
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
@@ -166,7 +169,7 @@ def summed(found: Row) -> dict[str, Any]:
         row["holds"] = bool(open_ways) or (row["supplier"], row["name"], row["suffix"]) in on_the_way
     return {
         **counted,
-        "also": _not_named(found.get("findings", ()), failing),
+        "also": _not_named(found.get("findings", ()), failing, disabled),
         "roots": roots_of((one["code"], root_of(one, several)) for one in found.get("findings", ())),
         "thrown_away": any(one["code"] == "CHANGES_THROWN_AWAY" for one in found.get("findings", ())),
         "doubted": bool(guessed) or any(map(doubts, found.get("findings", ()))),
@@ -284,9 +287,9 @@ _IN_FIRST_LINE = frozenset(
 _OF_ENTRIES = frozenset({"CONFLICT_ENTRIES"})
 
 
-def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
+def _not_named(findings: Iterable[Row], failing: Sequence[Row], disabled: Sequence[Row]) -> list[str]:
     """The codes of errors that the first line neither counts nor names: a link that fails tells why it does. Without errors, of
-    warnings; and always of those on what entries hold (`_OF_ENTRIES`), which no count tells.
+    warnings; and always of those on what entries hold (`_OF_ENTRIES`), and on links that are off, which no count tells.
     """
     findings = [one for one in findings if not one.get("overruled_by")]
     gravest = "error" if any(one["severity"] == "error" for one in findings) else "warning"
@@ -297,8 +300,10 @@ def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
         one["code"] for one in grave if one["code"] == "STALLED_BUT_GREEN" and one.get("origin") and not one.get("link")
     }
     of_entries = {one["code"] for one in findings if one["code"] in _OF_ENTRIES and one["severity"] == "warning"}
+    off = [one for one in findings if (one["code"], one["severity"]) == ("LINK_DISABLED", "warning")]
+    unnamed = {"LINK_DISABLED"} if len(off) > len(disabled) else set()
     return sorted(
-        ({one["code"] for one in grave if one["code"] not in _IN_FIRST_LINE} | still | of_entries)
+        ({one["code"] for one in grave if one["code"] not in _IN_FIRST_LINE} | still | of_entries | unnamed)
         - clocks
         - ({"APPLY_RETRY_LOOP"} if failing else set())
     )
@@ -416,7 +421,7 @@ def verdict_line(told: Row) -> str:
     if count := missing["count"]:
         least, where = "" if missing["exact"] else "up to ", on_which(missing)
         are, themselves = ("change is", "itself") if count == 1 else ("changes are", "themselves")
-        said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
+        said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}{gone_say(missing)}")
     if count := stranded["count"]:
         how = "on {} alone, of the collected servers" if stranded.get("unsure") else "stranded on {}"
         said.append(f"{count:,} {'is' if count == 1 else 'are'} {how.replace('{}', on_which(stranded))}")

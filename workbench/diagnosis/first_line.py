@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from workbench.diagnosis.gone_entries import ENTRY_GONE
 from workbench.diagnosis.relayed_changes import INITIALISATION_ABORTED, WITHOUT_DATA
 from workbench.diagnosis.set_back_evidence import by_earlier_file
 
@@ -75,6 +76,29 @@ def on_which(told: Row) -> str:
 def most_of(told: Row, cut: bool) -> tuple[int, str, str]:
     """Of several servers each may wait for another number, and for the same changes as another one."""
     return told["count"], on_which(told), "at least " if cut else "" if told["same"] else "up to "
+
+
+def of_gone_entries(missing: Iterable[Row]) -> int:
+    """How many missing changes are of entries that were deleted since, wherever they are missing."""
+    of: dict[tuple[str | None, ...], bool] = {}
+    for row in missing:
+        of[which_change(row)] = of.get(which_change(row), True) and bool(row.get(ENTRY_GONE))
+    return sum(of.values())
+
+
+def gone_say(missing: Row) -> str:
+    """What of the missing changes leaves nothing to mend, as the end of a clause.
+
+    >>> gone_say({"count": 2, "gone": 2}), gone_say({"count": 5, "gone": 1}), gone_say({"count": 5})
+    (' (their entries were deleted since: there is nothing to mend)', ' (the entry of 1 was deleted since)', '')
+    """
+    if not (gone := missing.get("gone")):
+        return ""
+    if gone == missing["count"]:
+        return f" ({'its entry was' if gone == 1 else 'their entries were'} deleted since: there is nothing to mend)"
+    return (
+        f" ({'the entry' if gone == 1 else 'the entries'} of {gone:,} {'was' if gone == 1 else 'were'} deleted since)"
+    )
 
 
 def root_of(finding: Row, several: bool) -> str:

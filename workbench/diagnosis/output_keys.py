@@ -103,6 +103,8 @@ KEYS: Mapping[str, str] = {
     "missing[].entry": "lasting id of the entry, where states of entries were compared",
     "missing[].attribute": "attribute that was changed, if it was one",
     "missing[].held_by": "servers whose present log can still supply it; empty: none",
+    "missing[].entry_gone": "true where the server missed the addition of the entry, too, and the entry, by its unique ID, was "
+    "deleted later: none of what the change did is lacking; only of 389 Directory Server",
     "missing[].shown_by": "servers whose collected entries show what the change did; only of 389 Directory Server",
     "missing[].evidence": "kinds of evidence that prove it",
     "missing[].cause": "code of the finding that explains it: the only candidate that does; null: none, or several",

@@ -13,8 +13,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.adding_again import apart_meanwhile
+from workbench.diagnosis.adding_again import CONFLICT, apart_meanwhile, entries_first, having_added
 from workbench.diagnosis.cleaned_origins import CLEANED_HERE
+from workbench.diagnosis.gone_entries import missing_in_effect
 from workbench.model import counted, listed, step
 from workbench.rules.link_failures import REFUSED
 from workbench.rules.send_session import ANCHOR_NOT_FOUND
@@ -69,7 +70,7 @@ def whole_of(context: DetectorContext, rows: Sequence[Mapping[str, Any]], holder
     Nor is a server a source while it drops the changes of their origin: it has fewer of them than others.
     """
     positions = {(row["suffix"], row["position"]) for row in rows if row["held_by"]}
-    lacking = {row["server"] for row in context.verdicts.missing if (row["suffix"], row["position"]) in positions}
+    lacking = {row["server"] for row in missing_in_effect(context) if (row["suffix"], row["position"]) in positions}
     about = {(row["suffix"], row["origin"]) for row in rows}
     waits = [row for row in context.verdicts.pending if (row["suffix"], row["origin"]) in about]
     lacking |= {row["server"] for row in waits if row.get("dropped_since")}
@@ -371,7 +372,7 @@ def _lacking(context: DetectorContext, server: str, suffix: str | None) -> set[s
     lost = {row["position"] for row in context.verdicts.missing if (row["server"], row["suffix"]) == (server, suffix)}
     return _known_to_lack(context, server, suffix) | {
         row["server"]
-        for row in context.verdicts.missing
+        for row in missing_in_effect(context)
         if row["suffix"] == suffix and row["position"] not in lost and row["held_by"]
         if (last(seen, row["origin"]) or "") >= (typed(row["position"]) or "")
     }
@@ -381,7 +382,7 @@ def _known_to_lack(context: DetectorContext, server: str, suffix: str | None) ->
     """The servers that lack changes for good which this one has by its log, or shows."""
     return {
         row["server"]
-        for row in context.verdicts.missing
+        for row in missing_in_effect(context)
         if row["suffix"] == suffix and server in (*row["held_by"], *row.get("shown_by", ()))
     }
 
@@ -409,6 +410,12 @@ def again_by_hand(done: Collection[str | None], deleted_on: str) -> str:
     return first + " and ".join(steps)
 
 
+def makers_of(context: DetectorContext, suffix: str | None) -> list[str]:
+    """The servers of a suffix that make changes, but for those that are down."""
+    replicas = (one for one in context.topology.replicas if one.suffix == suffix and one.origin is not None)
+    return sorted({one.server for one in replicas} - context.topology.down)
+
+
 def makers_that_lack(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The servers that take writes of clients and lack all of these missing changes themselves:
 
@@ -419,8 +426,8 @@ def makers_that_lack(context: DetectorContext, rows: Sequence[Mapping[str, Any]]
     for row in context.verdicts.missing:
         if row["suffix"] == suffix and row["position"] in wanted:
             lacked.setdefault(row["server"], set()).add(row["position"])
-    makers = {one.server for one in context.topology.replicas if one.suffix == suffix and one.origin is not None}
-    return sorted(name for name, some in lacked.items() if some == wanted and name in makers - context.topology.down)
+    makers = makers_of(context, suffix)
+    return sorted(name for name, some in lacked.items() if some == wanted and name in makers)
 
 
 def through_a_supplier(
@@ -446,13 +453,15 @@ def through_a_supplier(
         name for name in sources_for_writing(context, having, server, suffix) if name not in context.topology.down
     ]
     done = {row["operation"] for row in rows}
-    if "add" not in done or not having or any(name not in losing for name in having):
+    if "add" not in done or not having:
         return None
     has, would = _has(context, server, suffix, having)
     them = "it" if len(rows) == 1 else "them"
-    having.sort(key=lambda name: name in circle)
+    having.sort(key=lambda name: (name in losing, name in circle))
     filling = [name for name in having if name not in circle and can_fill(context, name, server, suffix)]
-    added = {row["server"] for row in context.verdicts.missing if (row["suffix"], row["operation"]) == (suffix, "add")}
+    added = {
+        row["server"] for row in missing_in_effect(context) if (row["suffix"], row["operation"]) == (suffix, "add")
+    }
     if by := next((name for name in filling if name not in added), ""):
         return step(
             f"initialise {server} from {by} as soon as {by} lacks nothing that {server} has: MISSED_CHANGE tells how {by} "
@@ -460,6 +469,8 @@ def through_a_supplier(
             f"no session will ever send {them}, and each supplier that has {them} lacks changes that {server} {has}: filled "
             f"from there now, {server} {would} lose these",
         )
+    if unsure := entries_first(context, rows, server, makers_of(context, suffix)):
+        return unsure
     by = having[0]
     of_these = {row["position"] for row in rows if row["operation"] == "add"}
     lacking = {x["server"] for x in context.verdicts.missing if x["suffix"] == suffix and x["position"] in of_these}
@@ -472,13 +483,12 @@ def through_a_supplier(
     if "delete" in done:
         steps.append(f"delete on {server} what was deleted elsewhere")
     steps += [on] if on else []
+    why = f"{by} lacks changes that {server} {has}: filled from there, {server} {would} lose these"
     return step(
         listed(steps),
-        f"{server} gets an entry that is added anew, and no session will ever send {them} otherwise; {by} lacks changes that "
-        f"{server} {has}: filled from there, {server} {would} lose these",
-        f"{_overtaken(server) if off else ''}where a server keeps the old entry and gets the new one, it keeps both as a "
-        "conflict: do not add before each one was asked; the entries get new unique IDs on every server, and what is below "
-        "them or names them goes with them",
+        f"{server} gets an entry that is added anew, and no session will ever send {them} otherwise; "
+        f"{why if by in losing else f'no link leads from {by} to {server}'}",
+        f"{_overtaken(server) if off else ''}{CONFLICT}",
     )
 
 
@@ -505,14 +515,16 @@ def save_and_write(
             f"no collected agreement leads to {server}, so who feeds it was not collected; no session will ever send "
             f"{'it' if len(rows) == 1 else 'them'}: the vector says that {'it is' if len(rows) == 1 else 'they are'} there",
         )
-    makers = sorted(
-        one.server
-        for one in context.topology.replicas
-        if one.suffix == suffix and one.origin is not None and one.server not in context.topology.down
-    )
+    makers = makers_of(context, suffix)
+    if unsure := entries_first(context, rows, server, makers):
+        return unsure
     on = listed(makers, "or") if makers else "a supplier"
     what = {row["operation"] for row in rows}
-    steps = [f"save the present values of the entries concerned from {holder}", f"write them again on {on}"]
+    steps = [f"save the present values of the entries concerned from {holder}"]
+    if there := having_added(rows, makers):
+        steps += [f"delete on {listed(there)} those that were added", "add them there again once no server has them"]
+    if not there or what - {"add", "delete"}:
+        steps.append(f"write {'the others' if there else 'them'} again on {on}")
     if "delete" in what:
         steps = [*steps, f"delete there the entries that {holder} no longer has"]
     if what == {"delete"}:
@@ -541,7 +553,7 @@ def save_and_write(
         listed(steps, "and"),
         f"no session will ever send {them}: the vector says that {they} there; {only}, and {apart.format(server)}",
         f"do not initialise {names} before the values are saved: {them if them == 'it' else 'they'} would be lost there, too"
-        f"{added}",
+        f"{f'; {CONFLICT}' if there else added}",
     )
 
 

@@ -17,6 +17,7 @@ from workbench.contracts.replication import PlanGrounds
 from workbench.diagnosis.case_diagnosis import context_of
 from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.dropped_changes import CLEANED_ORIGIN_BACK
+from workbench.diagnosis.gone_entries import ENTRY_GONE
 from workbench.diagnosis.left_in_logs import left_in_log
 from workbench.diagnosis.made_by_others import made_by_others
 from workbench.diagnosis.plan_counts import PlanCounts
@@ -342,10 +343,17 @@ class _Planned:
         empty = {name for name, server in now.servers.items() if getattr(server, "empty", False)}
         filled = {name for code in WITHOUT_DATA for name in told_of(code, view.findings, view.suffix)}
         shared = {one.origin for one in view.about("DUPLICATE_ORIGIN") if one.root}  # its positions prove nothing
+        no_effect = {  # nothing is to be done about these
+            (row["server"], self.system.typed(row["position"]))
+            for row in view.context.verdicts.missing
+            if row["suffix"] == view.suffix and row.get(ENTRY_GONE)
+        }
         found: dict[tuple[str, bool], set[MissingAt]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
             for lack in (x for x in lacks if x.server not in filled and now.lots[x.lot].origin not in shared):
                 if lack in self.unjudged or lack in self.dropped or (hidden and lack in self.passed_over):
+                    continue
+                if (lack.server, now.lots[lack.lot].last) in no_effect:
                     continue
                 if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back
                     found.setdefault((lack.server, hidden), set()).add(lack)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosis.adding_again import apart_meanwhile
+from workbench.diagnosis.gone_entries import nothing_again, without_gone
 from workbench.diagnosis.repair_sources import sources_that_fill
 from workbench.model import ITEMS_SHOWN, Finding, counted, ends, first_few, listed, step
 from workbench.systems.ds389.rules.applying import skipped_for_good
@@ -66,7 +67,9 @@ def apply_skipped(context: DetectorContext) -> Iterator[Finding]:
             ),
             quotes=said,
             fix=(
-                step(
+                nothing_again(server)
+                if not without_gone(rows)
+                else step(
                     "repair the reason first (the missing entry or parent, the schema); then "
                     f"{_deleted_and_added(context, suffix, rows)}, or initialise this server again",
                     f"the next change of the replica ID moved the vector over "

@@ -64,6 +64,9 @@ class DirectorySite(PlannedServers):
                     continue
                 tell(name, suffix, partial(self._level, suffix, name, first, last))
                 tell(name, suffix, partial(self._without_conflicts, suffix, name))
+            for step in self.plan.steps:
+                if (step.repair, step.suffix) == ("enable", suffix):
+                    tell(step.on, suffix, partial(self._switched_on, step))
             for row in self.plan.promise:
                 if row["suffix"] == suffix and row["server"] in last:
                     tell(row["server"], suffix, partial(self._delivered, row, last))
@@ -107,6 +110,14 @@ class DirectorySite(PlannedServers):
         if hand is None:
             raise Problem(f"nobody knows how to do {step.repair}", step.key, "make the plan again with this version")
         return hand
+
+    def _switched_on(self, step: Step) -> tuple[bool, str]:
+        """Whether the link of such a step is on: what arrives over other links does not tell that."""
+        on = self.done(step, {})
+        return (
+            on,
+            f"the link to {step.details['to']} is {'on' if on else 'off, or leads elsewhere: its step was not done'}",
+        )
 
     def _settled(self, suffix: str | None) -> tuple[Vectors, Vectors]:
         """What all claim now, and what they claim some time later: on a live system they are never level at one moment."""
