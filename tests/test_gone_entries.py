@@ -77,3 +77,16 @@ def test_nothing_is_concluded_without_the_addition_or_of_an_entry_that_is_back(
     found = diagnose(case_of(tmp_path, mended(lacks, back)))
     assert not any("entry_gone" in row for row in found["missing"])
     assert "deleted since" not in headline(found)
+
+
+def test_own_changes_of_an_entry_that_is_gone_are_not_to_be_given_back(tmp_path: Path) -> None:
+    """s2 was restored and lacks what it did itself: written again, the deletion removed the entry that was added anew."""
+    files = mended(set())
+    done = files["s3.changelog.ldif"]
+    for position in LACKED:
+        done = "\n\n".join(one for one in done.split("\n\n") if f"csn: {position}" not in one)
+    files["s2.changelog.ldif"] = done
+    found = diagnose(case_of(tmp_path, files))
+    assert {row["server"] for row in found["missing"] if row["entry_gone"]} == {"s2"}
+    assert not of("OWN_CHANGES_HIDDEN", found["findings"]) and not any(row["cause"] for row in found["missing"])
+    assert not any("save" in fix["repair"] for one in found["findings"] for fix in one["fix"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from detector_samples import findings, of
 from entry_samples import logged
-from link_samples import BROKEN_OFF, line, mesh, refused_change
+from link_samples import BROKEN_OFF, BUSY, line, mesh, refused_change
 from mesh_samples import changelog, csn
 
 REFUSED, OWN = csn(5, 1), csn(4, 2)
@@ -38,3 +38,20 @@ def test_what_is_refused_again_and_again_is_told_with_the_other_renaming_of_its_
     assert f"refuses the change {REFUSED}, a renaming of {name}, with 1" in loop["summary"], loop["summary"]
     assert (f"s2 has another renaming of that entry, {OWN}, of {name}" in loop["summary"]) is own
     assert "its own log says no more than that" in fails["summary"], fails["summary"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "times", "fails"),
+    [
+        ("Operations error (1)", 2, True),
+        ("Operations error (1)", 1, False),
+        ("Server is busy (51)", 2, False),
+        ("Can't contact LDAP server(-1)", 2, False),
+    ],
+)
+def test_who_answers_twice_with_an_error_refuses_for_good(answer: str, times: int, fails: bool, tmp_path: Path) -> None:
+    """Seen on 2.3.1: others held the consumer busy, so it was asked twice in two minutes; 24 changes were called on the way."""
+    log = "".join(refused_change(second, REFUSED, answer) for second in (9, 12)[:times])
+    found = findings(tmp_path, mesh(BUSY, log, ended=None))
+    refused = [one["reason"] for one in of("LINK_FAILING", found)]
+    assert (refused == ["refused"]) is fails and bool(of("APPLY_RETRY_LOOP", found)) is fails

@@ -109,14 +109,18 @@ def one_by_one(
         return step(written.format("entry concerned"), never, beware)
     if unsure := entries_first(context, rows, server, makers):
         return unsure
-    suffix = rows[0]["suffix"]
+    first, last = added_again(context, rows)
+    others = [written.format("other entry")] if len(added) < len(rows) else []
+    return step(listed([*first, *others, *last]), never, f"{beware}; {CONFLICT}")
+
+
+def added_again(context: DetectorContext, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """The steps that delete and add again the entries whose additions are among missing changes, and those behind them."""
+    suffix, added = rows[0]["suffix"], {row["position"] for row in rows if row["operation"] == "add"}
     lacking = {x["server"] for x in context.verdicts.missing if x["suffix"] == suffix and x["position"] in added}
     off, on = apart_meanwhile(context, lacking, suffix)
-    steps = [off] if off else []
-    steps += ["save each entry that was added", "delete it on a supplier that has it (HELD BY)"]
-    steps += ["add it there again once no server has it"]
-    steps += [written.format("other entry")] if len(added) < len(rows) else []
-    return step(listed([*steps, on] if on else steps), never, f"{beware}; {CONFLICT}")
+    each = ["save each entry that was added", "delete it on a supplier that has it (HELD BY)"]
+    return [*([off] if off else []), *each, "add it there again once no server has it"], [on] if on else []
 
 
 def _holders(rows: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -22,7 +22,7 @@ from workbench.diagnosis.dropped_changes import how_dropped, restart_first
 from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
 from workbench.diagnosis.former_suppliers import supplier_again, was_maker
 from workbench.diagnosis.fractional import alike_first
-from workbench.diagnosis.gone_entries import gone_in_words, nothing_again, without_gone
+from workbench.diagnosis.gone_entries import gone_in_words, missing_in_effect, nothing_again, without_gone
 from workbench.diagnosis.left_in_logs import LOG_ONLY
 from workbench.diagnosis.links_for_stranded import agreement_first
 from workbench.diagnosis.made_by_others import made_by_others, makers_in_words
@@ -108,7 +108,7 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
     """A server lacks own changes that its vector covers: it went back in time and wrote again, or its data were edited."""
     origins = {(one.server, one.suffix): one.origin for one in context.topology.replicas}
     # What its entries lose while its log keeps it was not lost by going back in time.
-    logged = (row for row in context.verdicts.missing if row.get("rule") != ENTRIES_LACK)
+    logged = (row for row in missing_in_effect(context) if row.get("rule") != ENTRIES_LACK)
     of_two = {(one.server, one.suffix) for one in context.topology.replicas if shares_origin(context, one)}
     gone, of_others = named_in(context.thrown_away), context.once(made_by_others)
     logged = (row for row in logged if (row["server"], row["suffix"], row["position"]) not in of_others)
@@ -121,15 +121,17 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
         came = replaced_after(context, server, suffix, [rows[-1]["position"]])
         without = f"{came}, without them; " if came else ""
         wrote = wrote_again(context, server, suffix, origin, {row["position"] for row in rows})
-        only = f"{as_collected(context, suffix)}only {alone}"
+        shown = set[str].intersection(*({*(row.get("shown_by") or ())} for row in rows)) - {server}
+        holding = sorted({alone} | shown) if alone else []
+        only = f"{as_collected(context, suffix)}only {listed(holding)} still {'holds' if len(holding) < 2 else 'hold'}"
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
             f"{server} lost {counted(len(rows), 'own change')}{' and wrote again' if wrote else ''}: {without}"
-            f"its vector covers them, and no server sends them back{f'; {only} still holds them' if alone else ''}",
+            f"its vector covers them, and no server sends them back{f'; {only} them' if alone else ''}",
             **_of_changes(key, rows),
             root=(
-                f"{only} still holds {counted(len(rows), 'own change')} that {server} lost"
+                f"{only} {counted(len(rows), 'own change')} that {server} lost"
                 if alone
                 else ""
                 if context.topology.pulling
@@ -213,7 +215,8 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
     for key, missed in _by_key(context.verdicts.missing).items():
         server, _, origin = key
         in_effect = without_gone(missed)
-        gone, rows = len(missed) - len(in_effect), in_effect or missed
+        held_somewhere = [row for row in in_effect if row["cause"] != THROWN_AWAY]
+        gone, rows = len(missed) - len(in_effect), held_somewhere or in_effect or missed
         held = holders_of_rows(rows)
         causes = Counter(row["cause"] for row in missed if row["cause"])
         # Of some changes the cause may be open.
@@ -261,8 +264,7 @@ def missed_change(context: DetectorContext) -> Iterator[Finding]:
                 last_way = through_a_supplier(context, rows, server, losing, circle)
                 last_way, by_hand = last_way or save_and_write(context, rows, server, whole, unsafe), ""
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
-        lost = sum(row["cause"] == THROWN_AWAY for row in rows) if context.topology.pulling else 0
-        if 0 < lost < len(rows):
+        if held_somewhere and (lost := len(in_effect) - len(held_somewhere)):
             beware = "; ".join(
                 filter(None, (beware, f"no collected server has {lost:,} of them any more: do what {THROWN_AWAY} says"))
             )

@@ -7,8 +7,8 @@ s1 added ann (unique ID 1); s3 missed that. Later s1 deleted ann, and added her 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,17 +19,18 @@ from workbench.rules.verdicts import ENTRIES_LACK
 if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
 
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
 ENTRY_GONE = "entry_gone"
 """The key of such a row."""
 _COLUMNS = ("position", "operation", "entry")
 
 
-def missing_in_effect(context: DetectorContext) -> Sequence[Mapping[str, Any]]:
+def missing_in_effect(context: DetectorContext) -> list[dict[str, Any]]:
     """The missing changes but for those of entries that were deleted since."""
     return without_gone(context.verdicts.missing)
 
 
-def without_gone(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def without_gone(rows: Iterable[_Row]) -> list[_Row]:
     """Those of some missing changes of which an effect may be lacking."""
     return [row for row in rows if not row.get(ENTRY_GONE)]
 

@@ -66,26 +66,36 @@ def _in_logs_of_sharers(
 def makers_of(context: DetectorContext, owner: str, suffix: str | None, positions: Collection[str]) -> dict[str, str]:
     """Those of some changes, as shown, that a client made on another server by its log of operations -> that server.
 
-    Two servers of one origin may each make a change with the same position: what the log of this one names as its own is its own.
+    Two servers of one origin may each make a change with the same position: what the log of this one names as its own is its own,
+    and where both name another entry, it has its own, and the other one is missing.
     """
     typed = context.topology.system.typed
     keys = {typed(position) or "": position for position in positions}
     named = pc.field("position").isin(pa.array(sorted(keys), pa.string())) & (pc.field("outcome") == "applied")
-    client = named & ~pc.field("replicated") & pc.field("link").is_null()
+    columns = ["position", "target", "replicated"]
     found: dict[str, str] = {}
     for contents in context.verdicts.contents:
         if contents.suffix != suffix:
             continue
-        of_clients = {
-            server: {
-                keys[row]
-                for row in contents.evidence.told("applied", ["position"], client, server)["position"].to_pylist()
-            }
-            for server in sorted({one.server for one in contents.evidence.inputs})
+        told: dict[str, dict[tuple[str, str], bool | None]] = {}
+        for server in sorted({one.server for one in contents.evidence.inputs}):
+            for row in contents.evidence.told(
+                "applied", columns, named & pc.field("link").is_null(), server
+            ).to_pylist():
+                change = keys[row["position"]], (row["target"] or "").lower()
+                told.setdefault(server, {})[change] = row["replicated"]
+        own = {change for change, replicated in told.get(owner, {}).items() if replicated is False}
+        made = {
+            server: {change for change, replicated in rows.items() if replicated is False} - own
+            for server, rows in told.items()
+            if server != owner
         }
-        for server, made in of_clients.items():
-            if server != owner:
-                found |= dict.fromkeys(made - of_clients.get(owner, set()), server)
+        # Of a connection whose beginning is in no log it is open who asked. Who made others of them made these, too.
+        for server in [name for name, some in made.items() if some]:
+            open_ = {change for change, replicated in told[server].items() if replicated is None}
+            made[server] |= open_ - told.get(owner, {}).keys()
+        for server, some in made.items():
+            found |= {position: server for position, _ in some}
     return found
 
 

@@ -163,9 +163,15 @@ def lost_with(context: DetectorContext, server: str, suffix: str | None) -> str:
     shown = alone_without_log(context, server, suffix)
     holds = [f"{counted(only)} that only {server} holds"] if only else []
     holds += [f"{counted(shown)} that its data alone {'shows' if shown == 1 else 'show'}, and no log"] if shown else []
+    replica = context.replica(server, suffix)
+    makes = replica is not None and replica.origin is not None and not context.topology.pulling
+    # What it makes after its source was read is lost, and where it came before that its new log has no record to begin at.
+    writes = (
+        f"; let no client write on {server} until it is filled" if makes and server not in context.topology.down else ""
+    )
     if holds:
-        return f"to {refill_of(context)} {server} throws away {' and '.join(holds)}: save these first"
-    return f"to {refill_of(context)} {server} throws away everything that only {server} holds"
+        return f"to {refill_of(context)} {server} throws away {' and '.join(holds)}: save these first{writes}"
+    return f"to {refill_of(context)} {server} throws away everything that only {server} holds{writes}"
 
 
 def refill_of(context: DetectorContext) -> str:

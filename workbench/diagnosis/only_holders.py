@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosis.closed_ways import unlogged
+from workbench.diagnosis.gone_entries import missing_in_effect
 from workbench.diagnosis.repair_sources import can_fill
 from workbench.model import counted, ends, listed, step
 from workbench.rules.vectors import last
@@ -138,7 +139,7 @@ def lacking_what_others_have(context: DetectorContext, suffix: str | None) -> se
     """The servers that lack for good what another one can give them. What no server has, no filling brings."""
     return {
         row["server"]
-        for row in context.verdicts.missing
+        for row in missing_in_effect(context)
         if row["suffix"] == suffix and (row["held_by"] or row.get("shown_by"))
     }
 
@@ -147,7 +148,7 @@ def only_here(context: DetectorContext, server: str, suffix: str | None) -> list
     """The changes that servers lack for good and this one alone holds, a row of each; the others lack or wait for them."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     lacking: dict[tuple[str, str], set[str]] = {}
-    for row in context.verdicts.missing:
+    for row in missing_in_effect(context):
         key = row["origin"], row["position"]
         if row["suffix"] == suffix and row["held_by"] == [server]:
             rows.setdefault(key, row)

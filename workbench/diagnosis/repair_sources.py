@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosis.adding_again import CONFLICT, apart_meanwhile, entries_first, having_added
+from workbench.diagnosis.adding_again import CONFLICT, added_again, apart_meanwhile, entries_first, having_added
 from workbench.diagnosis.cleaned_origins import CLEANED_HERE
 from workbench.diagnosis.gone_entries import missing_in_effect
 from workbench.model import counted, listed, step
@@ -520,11 +520,13 @@ def save_and_write(
         return unsure
     on = listed(makers, "or") if makers else "a supplier"
     what = {row["operation"] for row in rows}
-    steps = [f"save the present values of the entries concerned from {holder}"]
-    if there := having_added(rows, makers):
-        steps += [f"delete on {listed(there)} those that were added", "add them there again once no server has them"]
-    if not there or what - {"add", "delete"}:
-        steps.append(f"write {'the others' if there else 'them'} again on {on}")
+    first, last = added_again(context, rows) if having_added(rows, makers) else ([], [])
+    steps = [
+        *first,
+        f"save the present values of the {'other entries' if first else 'entries concerned'} from {holder}",
+    ]
+    steps.append(f"write them again on {on}")
+    steps = first if first and what <= {"add", "delete"} else steps
     if "delete" in what:
         steps = [*steps, f"delete there the entries that {holder} no longer has"]
     if what == {"delete"}:
@@ -550,10 +552,10 @@ def save_and_write(
         else ""
     )
     return step(
-        listed(steps, "and"),
+        listed([*steps, *last], "and"),
         f"no session will ever send {them}: the vector says that {they} there; {only}, and {apart.format(server)}",
         f"do not initialise {names} before the values are saved: {them if them == 'it' else 'they'} would be lost there, too"
-        f"{f'; {CONFLICT}' if there else added}",
+        f"{f'; {CONFLICT}' if first else added}",
     )
 
 

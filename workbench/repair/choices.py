@@ -80,8 +80,25 @@ def _choices(context: DetectorContext, suffix: str | None, findings: Sequence[Fi
                 each.server for each in context.topology.replicas if each.suffix == suffix and each.server != name
             ]
             lost = {other: _only_there(context, suffix, (name,), other) for other in others}
-            lost = {other: found for other, found in lost.items() if other in users or found is None or found.total}
+            lost = {
+                other: found
+                for other, found in lost.items()
+                if other in users
+                or found is None
+                or found.total
+                or _cannot_be_sent(context, suffix, name, other, one.origin)
+            }
             yield Choice((name,), tuple(lost), lost, tuple(other for other in users if other != name))
+
+
+def _cannot_be_sent(context: DetectorContext, suffix: str | None, name: str, other: str, origin: str | None) -> bool:
+    """True if the log of a server lacks the change of the origin that another one has last: no session to it begins there.
+
+    b and c both make changes as 2; the last of a is one of c    b has no record of it, and sends nothing to a
+    """
+    kept, third = context.replica(name, suffix), context.replica(other, suffix)
+    top = third.top(origin) if third and origin else ""
+    return bool(top) and (kept is None or kept.log is None or not context.case.log(kept.log).holds(top))
 
 
 def _only_there(context: DetectorContext, suffix: str | None, kept: Sequence[str], lost: str) -> Differing | None:
@@ -167,5 +184,11 @@ def _told(choice: Choice, refill: str, fillings: str, to_know: str) -> str:
                 what.append(f"{only} that {choice.kept[0]} does not have, or has as another one")
             what += [f"its values of {counted(lost.unlike, 'entry', 'entries')}"] if lost.unlike else []
             losses.append(f"{name} loses {' and '.join(what)}{names}")
-    first = f"give {', '.join(choice.alike)} another origin first, and " if choice.alike else ""
+    alike, first = ", ".join(choice.alike), ""
+    if alike:
+        # What they go on to write reaches others, too, which then have to be filled as well.
+        first = (
+            f"let nobody write on {alike} from now on (if anybody wrote there since these files were collected, collect and plan "
+            f"anew), give {alike} another origin first, and "
+        )
     return f"to keep the data of {', '.join(choice.kept)}, {first}{refill} {fillings}: {'; '.join(losses)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -19,7 +19,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.database import wrote_after
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, only_suffix
-from workbench.systems.ds389.rules.applying import skipped_for_good
+from workbench.systems.ds389.rules.applying import loops_from, skipped_for_good
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import SCHEMA_REFUSED
 from workbench.systems.ds389.session_log.change_fixes import make_room, take_the_change, take_the_schema, writable_again
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from workbench.diagnosis.detector_context import DetectorContext
     from workbench.topology.topology import Link, Replica
 
-_LOOPS_FROM = 3
-"""Attempts at one change: a second one is how a session goes on that broke for another reason."""
 _COUNTED = 10_000
 """Changes that are counted at once; of more, those seen once are forgotten, for what loops comes again."""
 
@@ -62,6 +60,10 @@ class _Attempts:
         self.firsts: dict[Key, datetime] = {}
         self.lasts: dict[Key, datetime] = {}
 
+    def loops_from(self, key: Key) -> int:
+        """From how many attempts on a change counts as one on which the server fails again and again."""
+        return loops_from(self.results.get(key, 0))
+
     def add(self, key: Key, row: dict[str, Any], result: int | None = None, at: datetime | None = None) -> None:
         self.counts[key] += 1
         if at is not None:
@@ -78,7 +80,7 @@ class _Attempts:
 
 
 def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
-    """Changes that a consumer failed on three times or more, with a result that is tried again, and does not have yet.
+    """Changes that a consumer failed on again and again, with a result that is tried again, and does not have yet.
 
     What its vector covers it got over in the end. Of the two sides' logs and the access log the one with most attempts
     counts: they tell of the same ones.
@@ -87,8 +89,9 @@ def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
     looping: dict[Key, _Attempts] = {}
     for attempts in sources:
         for key, count in attempts.counts.items():
-            if count >= _LOOPS_FROM and (key not in looping or count > looping[key].counts[key]):
+            if count >= attempts.loops_from(key) and (key not in looping or count > looping[key].counts[key]):
                 looping[key] = attempts
+    looping |= _refused_elsewhere(sources, looping)
     taken = _taken(context, sources, looping)
     looping = {key: attempts for key, attempts in looping.items() if key not in taken}
     alike: dict[tuple[str, str | None, int | None], list[Key]] = {}
@@ -152,7 +155,7 @@ def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
         yield Finding(
             "APPLY_RETRY_LOOP",
             "warning" if over else "error",
-            f"{refuses} {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and {lacks}: {then}"
+            f"{refuses} {changes}{answer}, {counted(told.counts[most], 'time')} so far by {told.where}, and {lacks}: {then}"
             f"{more}",
             server=server,
             origin=origins[0] if len(origins) == 1 else None,
@@ -162,6 +165,17 @@ def apply_retry_loop(context: DetectorContext) -> Iterator[Finding]:
             quotes=said,
             fix=(ends,),
         )
+
+
+def _refused_elsewhere(sources: Sequence[_Attempts], looping: Mapping[Key, _Attempts]) -> dict[Key, _Attempts]:
+    """The changes that another server fails on again and again, and that a server answered with the same error, even once."""
+    again = {(key[1], key[2], one.results[key]) for key, one in looping.items() if one.results.get(key, 0) > 0}
+    return {
+        key: one
+        for one in sources
+        for key, result in one.results.items()
+        if key not in looping and key in one.counts and (key[1], key[2], result) in again
+    }
 
 
 def _what_it_does(context: DetectorContext, key: Key) -> tuple[str, str]:

@@ -186,6 +186,14 @@ class Initialise:
         then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
         schema = know_first(view.context, server, view.suffix)
         then += f"; before this step, {schema.removesuffix(', then ')}" if schema else ""
+        makes = model.servers[server].origin is not None
+        alone = f", and no client writes on {server} from now on until it is filled" if makes else ""
+        then += (
+            f"; what {server} makes meanwhile is thrown away, and where it reached another server before that, {server} can send "
+            "that one nothing afterwards"
+            if makes
+            else ""
+        )
         steps.append(
             Step(
                 key=f"initialise-{server}-from-{source}",
@@ -195,7 +203,7 @@ class Initialise:
                 suffix=view.suffix,
                 says=f"{source} will send all of its data to {server}, over {link.name}; the data of {server} is thrown away",
                 stands_on=f"{link.name} leads to {server} and is on, no initialisation runs, {source} has what {server} is to "
-                f"keep, and since then {server} got nothing that no other server has",
+                f"keep, and since then {server} got nothing that no other server has{alone}",
                 expects=f"{server} holds what {source} holds, and claims the same",
                 risk=f"{server} gives no answers while it is filled; conflict entries come along, what only it holds goes{then}",
                 cannot_undo=f"the data of {server} is replaced: back it up first if you may want it again",

@@ -40,6 +40,7 @@ from workbench.systems.ds389.native import (
 from workbench.systems.ds389.repairs.sources import locked_login
 from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere
 from workbench.systems.ds389.session_log.hubs import taken_for
+from workbench.systems.ds389.session_log.trim_risk import goes_then
 
 if TYPE_CHECKING:
     from workbench.rules.repair_model import Link as ModelLink
@@ -91,7 +92,8 @@ def enabling(view: View, link: Link, arrives: bool) -> Step:
         stands_on=f"{link.name} leads to {link.consumer}",
         expects=f"{link.consumer} gets what {link.supplier} has for it" if arrives else f"{link.name} is enabled",
         risk=f"somebody may hold {link.consumer} back on purpose: ask who disabled {link.name}. Where nothing arrives within a "
-        "minute, `dsconf INSTANCE repl-agmt poke` has it begin: 3.1.2 was seen to begin nothing otherwise",
+        "minute, `dsconf INSTANCE repl-agmt poke` has it begin: 3.1.2 was seen to begin nothing otherwise"
+        + (f"; {then}" if (then := goes_then(view.context, link)) else ""),
         undo=f"switch {link.name} off again; what was delivered stays",
         commands=(dsconf(link.supplier, "repl-agmt", "enable", "--suffix", suffix, named=link.name),),
         sends=ldif(records),

@@ -59,3 +59,16 @@ def judge(
 def cause_of(answer: int | None) -> str:
     """Why a change was missed, by what the consumer answered; None: no trace of it."""
     return SKIPPED_APPLY_ERROR if answer is not None and skipped_for_good(answer) else UNEXPLAINED
+
+
+_ATTEMPTS, _ANSWERS = 3, 2
+_BUSY = 51
+
+
+def loops_from(result: int) -> int:
+    """From how many attempts at one change on a consumer counts as failing at it for good; `result`: its answer, 0 or less: none.
+
+    A second attempt is how a session goes on that broke for another reason, or met a busy server. Whoever answered twice with
+    another error will do so a third time: sessions may be minutes apart.
+    """
+    return _ANSWERS if result > 0 and result != _BUSY else _ATTEMPTS

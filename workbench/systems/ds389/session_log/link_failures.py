@@ -34,6 +34,7 @@ from workbench.rules.link_failures import (
     LinkFailure,
     LinkKey,
 )
+from workbench.systems.ds389.rules.applying import loops_from
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
@@ -114,8 +115,6 @@ Row = Mapping[str, Any]
 
 _MOMENT = timedelta(seconds=5)
 """An agreement writes its status moments after the line of its log."""
-_LOOPS_FROM = 3
-"""Refusals of one change: a second one is how a session goes on that broke for another reason."""
 
 
 def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
@@ -138,7 +137,7 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
     failing: dict[str, list[FailingAgreement]] = {}
     places = Addresses(case, shown)
     counts = ((one.server, one.facts.get("codes", {}).get("retry_later", 0)) for one in case.inputs)
-    retrying, begun = {server for server, count in counts if count >= _LOOPS_FROM}, set[LinkKey]()
+    retrying, begun = {server for server, count in counts if count >= loops_from(1)}, set[LinkKey]()
     for link in shown.links:
         key = _key(link)
         row = statuses.get(key, {})
@@ -411,14 +410,14 @@ def _refusing(
         for key, count in one.refusals.items()
         if key not in over and not (filled and (at := one.refused_at.get(key)) and at <= filled)
     }
-    looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
+    looping = {key: count for key, count in refused.items() if count >= loops_from(key[1])}
     if not looping:
         return None
     # A connection that ends has no result: what the consumer answered counts, if its log tells it as often.
     own = refused_by(case, shown.snapshot, consumer.server, [csn for csn, _ in looping], one.ended) if consumer else {}
     answered = {key: count for key, count in looping.items() if key[1] > 0}
     if not answered:
-        answered = {key: len(moments) for key, moments in own.items() if len(moments) >= _LOOPS_FROM}
+        answered = {key: len(moments) for key, moments in own.items() if len(moments) >= loops_from(key[1])}
         one.shared = bool(answered)  # these are the attempts of all its suppliers
     looping = answered or looping
     why, others = NOT_SAID, set[str]()
@@ -432,7 +431,7 @@ def _refusing(
     one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
     begun = one.refused_from.get((csn, error))
     one.firsts = {"retry_later": begun} if begun else one.firsts  # what failed before it failed for another reason
-    if error < 0 and len(one.schema) >= _LOOPS_FROM:
+    if error < 0 and len(one.schema) >= loops_from(error):
         answer = f"in every session the consumer refuses the schema of {one.link.supplier} ({one.schema[-1]})"
         return Cause(REFUSED, error, f"{answer}, and the connection ends", SCHEMA_REFUSED)
     if error < 0:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from workbench.model import listed
 from workbench.rules.vectors import last
 from workbench.systems.ds389.rules.trim_settings import TrimSettings, settings_in
 
@@ -24,10 +25,14 @@ Row = Mapping[str, Any]
 def kept_behind(
     context: DetectorContext, link: Link, consumer: str | None, waiting: Mapping[str, str] | None = None
 ) -> str:
-    """The clause that says it; empty: the settings of the changelog were not collected.
+    """The clause that says it, and what is not kept for others; empty: the settings of the changelog were not collected.
 
     waiting  origin -> the first change that waits, for each origin of which anything does; None: not known
     """
+    return "; ".join(filter(None, (_kept(context, link, consumer, waiting), goes_then(context, link))))
+
+
+def _kept(context: DetectorContext, link: Link, consumer: str | None, waiting: Mapping[str, str] | None) -> str:
     settings = settings_of(context, link.supplier, link.suffix)
     if settings is None or waiting == {}:
         return ""
@@ -60,6 +65,44 @@ def kept_behind(
         when = _from(context, settings, [waiting[one] for one in open_])
         return f"{limit}: what waits may be trimmed {when}, unless the agreement remembers what its consumer had"
     return f"{whose} keeps what waits beyond its limit of {settings.limits}, as long as this agreement exists"
+
+
+def goes_then(context: DetectorContext, link: Link) -> str:
+    """What the supplier trims once a link has delivered, although others wait for it; empty: nothing, or it is not known.
+
+    alba keeps 5 seconds, and what waits behind alba-to-carl, which is off; hub waits for the same, and no agreement leads there
+        alba-to-carl is switched on: carl gets all, alba trims it, and hub can no longer be supplied from there
+    """
+    settings, shown = settings_of(context, link.supplier, link.suffix), context.topology
+    if settings is None or not (settings.age or settings.entries):
+        return ""
+    replica, moment, typed = context.replica(link.supplier, link.suffix), shown.system.moment, shown.system.typed
+    fed = {x.consumer for x in shown.links if (x.supplier, x.suffix) == (link.supplier, link.suffix)}
+    tops = (span.max for x in shown.replicas for span in x.seen().values())
+    newest = max(filter(None, (moment(top) for top in tops if top)), default=None)
+    waiting = set[str]()
+    for row in context.verdicts.pending:
+        first = typed(row["first"]) or ""
+        if (
+            row["suffix"] != link.suffix
+            or row["server"] in {*fed, link.supplier}
+            or row["suppliers"]
+            or row.get("through")
+        ):
+            continue
+        made = moment(first)
+        old = not settings.age or (made and newest and newest - made > settings.age)
+        if old and replica and replica.log and context.case.log(replica.log).holds(first):
+            waiting.add(row["server"])
+    behind = {x.consumer for x in shown.links if x.suffix == link.suffix and x.supplier in waiting} & waiting
+    if not waiting - behind:
+        return ""
+    waiting -= behind  # they get it from those that wait themselves
+    names, wait = listed(sorted(waiting)), "waits" if len(waiting) == 1 else "wait"
+    return (
+        f"once it has delivered, {link.supplier} trims what {names} {wait} for: make an agreement "
+        f"from {link.supplier} to {names} first, or raise nsslapd-changelogmaxage"
+    )
 
 
 def settings_of(context: DetectorContext, server: str, suffix: str | None) -> TrimSettings | None:
