@@ -119,7 +119,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     )
     verdicts = Verdicts(stranded=list(stranded))
     known = {"statuses": lambda: statuses, "verdicts": verdicts, "not_collected": lambda suffix: []}
-    context = SimpleNamespace(topology=topology, pairs=list(pairs), **known)
+    context = SimpleNamespace(topology=topology, pairs=list(pairs), inputs=(), of_several=lambda server: False, **known)
     context.linked, context.unrecorded = LinkedPairs(()), {}
     context.replica = lambda server, suffix: None
     context.once = lambda tells: {}

@@ -123,7 +123,8 @@ def own_changes_hidden(context: DetectorContext) -> Iterator[Finding]:
         wrote = wrote_again(context, server, suffix, origin, {row["position"] for row in rows})
         shown = set[str].intersection(*({*(row.get("shown_by") or ())} for row in rows)) - {server}
         holding = sorted({alone} | shown) if alone else []
-        only = f"{as_collected(context, suffix)}only {listed(holding)} still {'holds' if len(holding) < 2 else 'hold'}"
+        still = f"{listed(holding)} still {'holds' if len(holding) < 2 else 'hold'}" if alone else ""
+        only = f"{as_collected(context, suffix)}only {still}"
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
