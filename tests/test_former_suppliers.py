@@ -193,3 +193,22 @@ def test_a_server_that_makes_no_changes_any_more_shares_no_origin(tmp_path: Path
     assert "DUPLICATE_ORIGIN" not in {one["code"] for one in found}
     shown = topology(case, "1")
     assert {one.server for one in shown.replicas if one.origin == "2"} == {"s2", "s3"}
+
+
+def test_a_consumer_does_not_wait_for_what_it_made_as_a_supplier(tmp_path: Path) -> None:
+    """Seen on 2.3.1: "save what 625 changes of origin 2 made, from bern", the server that was to be sent them."""
+    made = [*(csn(second, 1) for second in range(10)), *(csn(second, 2) for second in range(1, 4))]
+    files: dict[str, str | bytes] = {
+        "s1.replica.ldif": replica(1, elements(claims(r1=(0, 9), r2=(1, 3)))),
+        "s1.changelog.ldif": changelog(made),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(65535, elements(claims(r1=(0, 4))), flags=0),
+        "s2.errors.log": listening("s2")["s2.errors.log"].replace("localhost:", "localhost.localdomain:"),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+    found = diagnose(case_of(tmp_path, files))
+    assert {row["origin"]: bool(row.get("made_itself")) for row in found["pending"]} == {"1": False, "2": True}
+    own = next(one for one in of("PENDING_CHANGES", found["findings"]) if one["origin"] == "2")
+    assert own["severity"] == "info" and own["summary"].startswith("s2 made 3 changes of origin 2 itself")
+    assert "write none of them again" in own["fix"][0]["repair"]
+    assert " 5 " in headline(found) and " 8 " not in headline(found)

@@ -38,7 +38,7 @@ def test_a_consumer_that_refuses_the_schema(times: int, short: str, tmp_path: Pa
     assert one["fix"] == loop["fix"]
 
 
-@pytest.mark.parametrize(("times", "fails"), [(3, True), (2, False)])
+@pytest.mark.parametrize(("times", "fails"), [(3, True), (2, True), (1, False)])
 def test_a_status_between_two_failures_is_no_sign_of_a_link_that_runs(times: int, fails: bool, tmp_path: Path) -> None:
     log = "".join(refused_change(second, csn(5, 1), "Operations error (1)") for second in (9, 12, 15)[:times])
     case = case_of(tmp_path, mesh(_BEGUN, log, ended=None))

@@ -20,7 +20,7 @@ from workbench.diagnosis.changes_thrown_away import (
 from workbench.diagnosis.closed_ways import unlogged
 from workbench.diagnosis.dropped_changes import how_dropped, restart_first
 from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
-from workbench.diagnosis.former_suppliers import supplier_again, was_maker
+from workbench.diagnosis.former_suppliers import MADE_ITSELF, own_says, own_step, supplier_again, was_maker
 from workbench.diagnosis.fractional import alike_first
 from workbench.diagnosis.gone_entries import gone_in_words, missing_in_effect, nothing_again, without_gone
 from workbench.diagnosis.left_in_logs import LOG_ONLY
@@ -386,11 +386,29 @@ def _not_collected(context: DetectorContext, suffix: str | None) -> list[str]:
 # --- on the way
 
 
+def _made_itself(context: DetectorContext, row: Mapping[str, Any]) -> Finding:
+    about = row["server"], row["suffix"]
+    return Finding(
+        "PENDING_CHANGES",
+        "info",
+        own_says(row["server"], row["count"], row["origin"]),
+        server=row["server"],
+        origin=row["origin"],
+        suffix=row["suffix"],
+        items=(row["first"], row["last"]),
+        evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
+        fix=(own_step(row["server"], about in context.once(to_be_filled)),),
+    )
+
+
 def pending_changes(context: DetectorContext) -> Iterator[Finding]:
     """Changes that are not delivered yet."""
     newest = context.newest()
     read = max((one.ended for one in context.topology.readings), default=None)
     for row in context.verdicts.pending:
+        if row.get(MADE_ITSELF):
+            yield _made_itself(context, row)
+            continue
         lacking = unlogged(row)
         moment = moment_of(context, row["first"])
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.

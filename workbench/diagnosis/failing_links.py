@@ -384,7 +384,8 @@ def waits_behind(context: DetectorContext, row: Row, to_be_filled: bool) -> list
     """The links that fail and are a finding, to the server of a row of `pending`: for a sentence about what it waits for.
 
     Of a server that has to be filled, not one that fails for something else and has no record for a session to begin at: once
-    it runs, nothing comes over it. Nor any link that has nothing of the origin, where others that have it have no such record.
+    it runs, nothing comes over it. Nor any link that has nothing of the origin, where others that have it have no such record,
+    nor one whose supplier does not name the origin any more.
     """
     server, suffix = row["server"], row["suffix"]
     mine = [one for one in context.pairs if (one["consumer"], one["suffix"]) == (server, suffix)]
@@ -405,7 +406,18 @@ def waits_behind(context: DetectorContext, row: Row, to_be_filled: bool) -> list
         pairs = [_pair(context, link) for link in failing]
         if all(pair and not has_some(pair, row["origin"]) for pair in pairs):
             return []
-    return [link.name for link in failing]
+    return [link.name for link in failing if not _names_it_no_more(context, link, row["origin"])]
+
+
+def _names_it_no_more(context: DetectorContext, link: Link, origin: str) -> bool:
+    """True if the supplier of a link, and all that lead to it, have a vector without the origin: its changes are never sent.
+
+    hub cleaned 3; its log still has 97 changes of it, and no session sends any
+    """
+    names = context.linked.above(link.supplier, link.suffix, only_running=False) - {link.consumer}
+    replicas = [context.replica(name, link.suffix) for name in names]
+    told = [replica for replica in replicas if replica and replica.claims]
+    return len(told) == len(names) and not any(origin in replica.vector or replica.origin == origin for replica in told)
 
 
 def begins_nowhere(pair: Row | None) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from workbench.diagnosis.former_suppliers import MADE_ITSELF
 from workbench.diagnosis.gone_entries import ENTRY_GONE
 from workbench.diagnosis.relayed_changes import INITIALISATION_ABORTED, WITHOUT_DATA
 from workbench.diagnosis.set_back_evidence import by_earlier_file
@@ -118,7 +119,12 @@ def which_change(row: Row) -> tuple[str | None, ...]:
 
 
 def but_for_those_filled(found: Row) -> Row:
-    """Return the diagnosis without the missing and stranded rows of servers without data: an initialisation decides them."""
+    """Return the diagnosis without the missing and stranded rows of servers without data: an initialisation decides them.
+
+    Nor with changes that a server made itself, as an origin that it is no more: it waits for them by the vectors alone.
+    """
+    if any(row.get(MADE_ITSELF) for row in found["pending"]):
+        found = {**found, "pending": [row for row in found["pending"] if not row.get(MADE_ITSELF)]}
     filled = {
         (finding["server"], finding["suffix"])
         for finding in found.get("findings", ())

@@ -150,6 +150,8 @@ KEYS: Mapping[str, str] = {
     "pending[].unread_log": "true: a log that was not collected, of a server that has seen them, may have some of `gone`",
     "pending[].may_refuse": "why the server may refuse what is sent: own_since (others have own changes of it that are younger "
     "than its files: it may be restored), duplicate_origin (another server makes changes as its origin); null: nothing says so",
+    "pending[].made_itself": "true: the server made them itself, as an origin that it is no more; the first line does not "
+    "count them",
     "pending[].suppliers": "who would send them now; `dropped_since` says whether the server takes what they send",
     "pending[].passed_over": "how many of them a session would pass over for good, whichever supplier begins it",
     "pending[].may_pass_over": "supplier -> how many of them its session would pass over for good if it came first",

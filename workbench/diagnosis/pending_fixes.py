@@ -124,12 +124,14 @@ def mend_first(context: DetectorContext, row: Row, failing: Sequence[str]) -> tu
         return (_way(context, row, failing, "what a log has of them arrives"),)
     it, they = ("it", "it") if gone == 1 else ("them", "they")
     maker = maker_before(context, row["suffix"], row["origin"])
+    made = maker or _maker(context, row)
     holder = f"{maker}, which was that origin, or another server" if maker else "a server"
     saved = step(
         f"save what {counted(gone)} of origin {row['origin']} made, from {holder} whose entries still show it, and write it once "
         f"more on a supplier that logs its changes, before anything sends changes of this origin to {row['server']}",
         f"no log has {it}: a session would pass over {it}, and {they} would be missing for good",
-        f"make no new agreement towards {row['server']} before that",
+        f"make no new agreement towards {row['server']} before that; an entry that is added again has another unique ID, and "
+        f"whoever still has the old one keeps both, as a conflict: initialise {made} from a supplier afterwards",
     )
     about = row["server"], row["suffix"]
     linked = any(one["link"] and (one["consumer"], one["suffix"]) == about for one in context.pairs)
@@ -137,6 +139,14 @@ def mend_first(context: DetectorContext, row: Row, failing: Sequence[str]) -> tu
     if row["available"] and (failing or stuck or _bringing(context, row)):
         return saved, _way(context, row, failing, "what a log has of them arrives")
     return (saved,)
+
+
+def _maker(context: DetectorContext, row: Row) -> str:
+    """The server that makes changes of this origin."""
+    makers = (
+        one.server for one in context.topology.replicas if (one.suffix, one.origin) == (row["suffix"], row["origin"])
+    )
+    return next(makers, "their maker")
 
 
 def _may_have(context: DetectorContext, supplier: str, row: Row) -> bool:
@@ -277,7 +287,8 @@ def _way(context: DetectorContext, row: Row, failing: Sequence[str], arrives: st
         )
     related = any(one["consumer"] in above(server, suffix) and has_some(one, row["origin"]) for one in pairs)
     unrelated = (one for one in pairs if one["unrelated"] and one["consumer"] == server and one["link"])
-    if not related and any(_may_have(context, one["supplier"], row) for one in unrelated):
+    filled = (server, suffix) in context.once(to_be_filled)  # REINIT_REQUIRED says of it what comes first
+    if not related and not filled and any(_may_have(context, one["supplier"], row) for one in unrelated):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     unread = context.not_collected(suffix)
     with_data = [name for name in unread if (name, suffix) not in context.without_data]
