@@ -18,7 +18,7 @@ from workbench.diagnosis.detector_context import DetectorContext
 from workbench.diagnosis.detectors import detected
 from workbench.diagnosis.finding_references import drop_void_causes, name_what_tells, with_shown_references
 from workbench.diagnosis.findings_text import with_servers
-from workbench.diagnosis.former_suppliers import note_made_itself
+from workbench.diagnosis.made_itself import note_made_itself
 from workbench.diagnosis.passed_over_changes import note_passed_over
 from workbench.diagnosis.precedence import in_precedence
 from workbench.diagnosis.resting_links import note_resting

@@ -20,12 +20,13 @@ from workbench.diagnosis.changes_thrown_away import (
 from workbench.diagnosis.closed_ways import unlogged
 from workbench.diagnosis.dropped_changes import how_dropped, restart_first
 from workbench.diagnosis.failing_links import busy_links, busy_step, passed_on, waits_behind
-from workbench.diagnosis.former_suppliers import MADE_ITSELF, own_says, own_step, supplier_again, was_maker
+from workbench.diagnosis.former_suppliers import supplier_again, was_maker
 from workbench.diagnosis.fractional import alike_first
 from workbench.diagnosis.gone_entries import gone_in_words, missing_in_effect, nothing_again, without_gone
 from workbench.diagnosis.left_in_logs import LOG_ONLY
 from workbench.diagnosis.links_for_stranded import agreement_first
 from workbench.diagnosis.made_by_others import made_by_others, makers_in_words
+from workbench.diagnosis.made_itself import MADE_ITSELF, own_says, own_step
 from workbench.diagnosis.missed_by_vector import lost_with, missed_of_vector, refill_of
 from workbench.diagnosis.only_holders import as_collected, keep_only_holder, only_here
 from workbench.diagnosis.passed_over_changes import are_lost, fill_instead, of_them_passed_over

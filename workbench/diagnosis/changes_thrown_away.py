@@ -101,7 +101,7 @@ def _thrown_away_of(context: DetectorContext, maker: Replica, origin: str) -> It
             of_reset.setdefault(next((one for one in resets if made and made < _until(one)), newest), []).append(row)
     for reset, some in of_reset.items():
         some.sort(key=lambda row: str(row["position"]))
-        yield ThrownAway(maker, origin, reset, _source(context, maker, reset), some)
+        yield ThrownAway(maker, origin, reset, source_of(context, maker, reset), some)
 
 
 def _until(reset: Reset) -> datetime:
@@ -205,7 +205,7 @@ def _nowhere(
     system = context.topology.system
     key = system.typed(position) or position
     origin = system.origin_of(key)
-    source = _source(context, maker, reset)
+    source = source_of(context, maker, reset)
     if maker.server not in lacking and (source is None or source not in lacking):
         return False
     return all(
@@ -215,7 +215,8 @@ def _nowhere(
     )
 
 
-def _source(context: DetectorContext, maker: Replica, reset: Reset) -> str | None:
+def source_of(context: DetectorContext, maker: Replica, reset: Reset) -> str | None:
+    """The server that filled another one, where logs tell it."""
     if reset.kind != TOTAL:
         return None
     told = [

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.diagnosis.former_suppliers import MADE_ITSELF
 from workbench.diagnosis.gone_entries import ENTRY_GONE
+from workbench.diagnosis.made_itself import MADE_ITSELF
 from workbench.diagnosis.relayed_changes import INITIALISATION_ABORTED, WITHOUT_DATA
 from workbench.diagnosis.set_back_evidence import by_earlier_file
 

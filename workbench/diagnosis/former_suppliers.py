@@ -59,45 +59,6 @@ def stranded_on(context: DetectorContext, row: Row) -> str | None:
     return server if server and was_maker(context, server, row["suffix"], row["origin"]) else None
 
 
-MADE_ITSELF = "made_itself"
-"""The key of a row of `pending` about changes that the server made itself, as an origin that it is no more."""
-
-
-def note_made_itself(context: DetectorContext) -> None:
-    """Write it into the rows of `pending` that it is true of.
-
-    bern was made a consumer, which took origin 2 out of its vector: others name 625 changes of 2, and bern made them
-    """
-    for row in context.verdicts.pending:
-        replica = context.replica(row["server"], row["suffix"])
-        if (
-            replica
-            and row["origin"] not in replica.vector
-            and was_maker(context, row["server"], row["suffix"], row["origin"])
-        ):
-            row[MADE_ITSELF] = True
-
-
-def own_says(server: str, count: int, origin: str) -> str:
-    """What is said of such changes."""
-    it = "it" if count == 1 else "them"
-    return (
-        f"{server} made {counted(count)} of origin {origin} itself when it was a supplier, and its vector does not name that "
-        f"origin any more: by the vectors it lacks {it}; it has {it}, unless its data were replaced since by data without {it}"
-    )
-
-
-def own_step(server: str, filled: bool) -> Mapping[str, Any]:
-    """What to do about them. `filled`: the server has to be filled for other changes."""
-    if filled:
-        return step(
-            f"do what REINIT_REQUIRED says of {server}, and write none of them again", "they come with the data"
-        )
-    return step(
-        "write none of them again", f"{server} made them: compare entries with another server if you are in doubt"
-    )
-
-
 def unsent_of(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
     """The origins that a server had before, as which it made changes that others wait for."""
     waits = {row["origin"] for row in context.verdicts.pending if row["suffix"] == suffix and row["server"] != server}
