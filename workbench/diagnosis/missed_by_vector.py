@@ -174,6 +174,15 @@ def lost_with(context: DetectorContext, server: str, suffix: str | None) -> str:
     return f"to {refill_of(context)} {server} throws away everything that only {server} holds{writes}"
 
 
+def _fed_alone(context: DetectorContext, server: str, suffix: str | None) -> list[str]:
+    """The servers that get changes from this one alone: their sessions may begin at a record that a new log does not have."""
+    feeding: dict[str, set[str]] = {}
+    for link in context.topology.links if not context.topology.pulling else ():
+        if link.suffix == suffix and link.consumer and link.enabled is not False and link.consumer != server:
+            feeding.setdefault(link.consumer, set()).add(link.supplier)
+    return sorted(name for name, suppliers in feeding.items() if suppliers == {server})
+
+
 def refill_of(context: DetectorContext) -> str:
     """The word for a new filling."""
     return context.topology.system.refill
