@@ -296,12 +296,16 @@ def _cut_off(view: View, draft: ProposedRepair, server: str) -> str:
 
 
 def _kept(view: View, source: str, server: str) -> dict[str, str]:
-    """Origin -> the last change that a server has and keeps as it is filled: by then its source has to have it."""
+    """Origin -> the last change that a server has and keeps as it is filled: by then its source has to have it.
+
+    Of an origin that the source cleaned no vector of it will ever show that.
+    """
     model, show = view.model, view.context.topology.system.show
     both = model.servers[source].holds & model.servers[server].holds
     kept: dict[str, str] = {}
     for lot in (model.lots[number] for number in both if number in model.given):
-        kept[lot.origin] = max(lot.last, kept.get(lot.origin, ""))
+        if lot.origin in model.servers[source].vector:
+            kept[lot.origin] = max(lot.last, kept.get(lot.origin, ""))
     return {origin: show(position) for origin, position in sorted(kept.items())}
 
 
