@@ -91,6 +91,25 @@ def test_what_another_server_made_as_this_origin_is_no_own_change(
     assert ("OWN_CHANGES_HIDDEN" in missed["summary"]) == (not maker)
 
 
+@pytest.mark.parametrize(("open_", "own"), [(3, False), (4, True)])
+def test_a_connection_without_a_beginning_is_of_whoever_made_the_others(open_: int, own: bool, tmp_path: Path) -> None:
+    """Seen on 3.1.2 after a crash. `own`: the log of s1 names a change of that position, of another entry."""
+    kept = [*made(1, 0, 1, 2), *made(2, 1, 2), *made(1, 90)]
+    files = two(kept, FIVE, claims(r1=(0, 90), r2=(1, 2)), claims(r1=(0, 4), r2=(1, 2)))
+    begun = "".join(f"{stamp(1)} conn={n} fd=64 slot=64 connection from 10.0.0.1 to 10.0.0.2\n" for n in (1, 2))
+    lines = [answered(second, "uid=x", csn(second, 1), False) for second in (3, 4)]
+    files["s2.access.log"] = begun + "".join(
+        line.replace("conn=2 ", "conn=7 ") if second == open_ and not own else line
+        for second, line in zip((3, 4), lines, strict=True)
+    )
+    if own:
+        files["s1.access.log"] = begun + answered(open_, "uid=y", csn(open_, 1), False)
+    found = findings(tmp_path, files)
+    assert not of("OWN_CHANGES_HIDDEN", found)
+    (missed,) = (row for row in of("MISSED_CHANGE", found) if row["server"] == "s1")
+    assert f"; s2 made {1 if own else 2} of them when it had this origin" in missed["summary"]
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_what_only_the_log_of_another_server_of_the_same_origin_had_is_not_said_to_be_lost(
     shared: bool, tmp_path: Path

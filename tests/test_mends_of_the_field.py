@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from detector_samples import listening, of, plain_line, stamp
-from entry_samples import answered, entry, logged
+from entry_samples import answered, entry, export, logged
 from entry_samples import mesh as shown_by
 from link_samples import told as status_of
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
@@ -157,7 +157,27 @@ def test_who_has_the_same_replica_id_gets_another_one_before_it_is_filled(tmp_pa
         "s2.agreements.ldif": agreement("s2-to-s1", 38901),
     }
     said = "\n".join(plan_for(case_of(tmp_path, files)).open)
+    assert "let no client write on s2 from now on" in said
     assert "give s2 another origin first, and initialise s2 from s1" in said
+
+
+@pytest.mark.parametrize("last", [0, 7])
+def test_who_has_a_change_of_the_other_server_of_one_origin_last_is_filled_as_well(last: int, tmp_path: Path) -> None:
+    """Seen on 3.1.2: all entries of a third server were the same; s1 could send nothing there, for it has no record of s2's."""
+    span = {1: (csn(0, 1), csn(9, 1, last))}
+    first, made = elements(claims(r1=(0, 9))), changelog([csn(second, 1) for second in range(10)])
+    same = [entry("uid=ann", 1)]
+    files = {
+        "s1.replica.ldif": replica(1, first),
+        "s1.changelog.ldif": made,
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902) + agreement("s1-to-s3", 38903),
+        "s2.replica.ldif": replica(1, first),
+        "s2.changelog.ldif": changelog([csn(second, 1, 7) for second in range(10)]),
+        "s3.replica.ldif": replica(3, elements(span)),
+        **{f"{name}.entries.ldif": export(first, same) for name in ("s1", "s2", "s3")},
+    }
+    said = [one for one in plan_for(case_of(tmp_path, files)).open if one.startswith("to keep the data of s1")]
+    assert said and (" s3 from s1" in said[0]) is bool(last), said
 
 
 # --- who fills whom, and what is done by hand

@@ -131,7 +131,7 @@ def mend_first(context: DetectorContext, row: Row, failing: Sequence[str]) -> tu
         f"more on a supplier that logs its changes, before anything sends changes of this origin to {row['server']}",
         f"no log has {it}: a session would pass over {it}, and {they} would be missing for good",
         f"make no new agreement towards {row['server']} before that; an entry that is added again has another unique ID, and "
-        f"whoever still has the old one keeps both, as a conflict: initialise {made} from a supplier afterwards",
+        f"a server that still has the old one keeps both, as a conflict: initialise {made} from a supplier afterwards",
     )
     about = row["server"], row["suffix"]
     linked = any(one["link"] and (one["consumer"], one["suffix"]) == about for one in context.pairs)

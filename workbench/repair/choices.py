@@ -188,7 +188,7 @@ def _told(choice: Choice, refill: str, fillings: str, to_know: str) -> str:
     if alike:
         # What they go on to write reaches others, too, which then have to be filled as well.
         first = (
-            f"let nobody write on {alike} from now on (if anybody wrote there since these files were collected, collect and plan "
-            f"anew), give {alike} another origin first, and "
+            f"let no client write on {alike} from now on (if a client wrote there since these files were collected, collect and "
+            f"plan anew), give {alike} another origin first, and "
         )
     return f"to keep the data of {', '.join(choice.kept)}, {first}{refill} {fillings}: {'; '.join(losses)}"
