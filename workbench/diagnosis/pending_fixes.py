@@ -118,7 +118,7 @@ def mend_first(context: DetectorContext, row: Row, failing: Sequence[str]) -> tu
         rest = {**row, "count": row["count"] - lost, "gone": gone, "lost": 0}
         comes = not rest["count"] or (row.get("uncovered") and not gone)  # nothing is known to keep the rest away
         return (again,) if comes else (again, *mend_first(context, rest, failing))
-    if not gone or system.streaming:
+    if not gone or system.streaming or row.get("lost_by"):
         return (_way(context, row, failing, "they arrive"),)
     if row.get("unread_log") or context.not_collected(row["suffix"]):  # there may be logs that have them
         return (_way(context, row, failing, "what a log has of them arrives"),)
