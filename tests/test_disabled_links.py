@@ -67,8 +67,8 @@ def test_the_first_line_names_disabled_links_behind_which_everything_waits(tmp_p
 @pytest.mark.parametrize(
     ("off", "said"),
     [
-        (("d-to-a", "d-to-b"), "No change is missing; 12 are on the way to a, b, c."),
-        (("a-to-b",), "No change is missing; 12 are on the way to a, b, c."),
+        (("d-to-a", "d-to-b"), "No change is missing; 12 are on the way to a, b, c; see also LINK_DISABLED."),
+        (("a-to-b",), "No change is missing; 12 are on the way to a, b, c; see also LINK_DISABLED."),
         (
             (*FROM_D, "a-to-b", "b-to-a", "b-to-c"),
             "12 changes have not arrived at a, b, c: 3 links are disabled: d-to-a, d-to-b, d-to-c; no change is missing.",

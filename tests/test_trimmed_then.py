@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of
+from detector_samples import listening, of, with_status
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
@@ -43,3 +43,15 @@ def test_what_is_trimmed_once_a_link_runs_is_said_before(age: str, linked: bool,
     assert [SAYS in one["summary"] for one in off] == [said]
     risks = [step.risk for step in plan(case).steps if step.key.endswith("enable-s1-to-s2")]
     assert [SAYS in risk for risk in risks] == [said]
+
+
+def test_whoever_is_fed_from_a_log_that_would_be_trimmed_comes_first(tmp_path: Path) -> None:
+    """Seen on 2.3.1: the links were switched on first, and the session with s4, 15 s later, found no record to begin at."""
+    files = off_and_unlinked("5s", linked=False)
+    login = "nsDS5ReplicaBindDN: cn=replication manager,cn=config\n"
+    files["s3.agreements.ldif"] = with_status(agreement("s3-to-s4", 38904), login)
+    files["s1.agreements.ldif"] = with_status(files["s1.agreements.ldif"], login)
+    files["s4.replica.ldif"] = replica(65535, elements(claims(r1=(0, 4), r2=(1, 1), r3=(1, 1))), flags=0)
+    files["s4.errors.log"] = listening("s4")["s4.errors.log"]
+    kinds = [step.repair for step in plan(case_of(tmp_path, files)).steps]
+    assert kinds == ["feed", "unfeed", "enable"], kinds

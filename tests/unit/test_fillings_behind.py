@@ -106,7 +106,8 @@ def test_a_link_that_is_off_comes_before_a_second_filling(
 
     monkeypatch.setattr(links, "achieved", achieved)
     link = SimpleNamespace(supplier="a", consumer="g", name="a-to-g", suffix="dc=one", address="g:389", enabled=enabled)
-    context = SimpleNamespace(topology=SimpleNamespace(links=[link]), once=lambda asked: {})
+    about = {"inputs": (), "of_several": lambda server: False, "once": lambda asked: {}}
+    context = SimpleNamespace(topology=SimpleNamespace(links=[link]), **about)
     model = SimpleNamespace(links=[repair_model.Link("a", "g", enabled)])
     view: Any = SimpleNamespace(suffix="dc=one", context=context, model=model)
     way = links.switched_on_instead(view, {"g"}, [{"do": "initialise", "server": "h", "source": "a"}], filled)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosis.changes_thrown_away import named_in
-from workbench.diagnosis.gone_entries import ENTRY_GONE, note_gone_entries
+from workbench.diagnosis.gone_entries import note_gone_entries, without_gone
 from workbench.diagnosis.left_out_changes import left_out_whole, name_left_out, name_only_who_has_it
 from workbench.diagnosis.made_by_others import made_by_others
 from workbench.diagnosis.missed_renames import RENAME_MISSED, left_by_missed_renames
@@ -90,8 +90,10 @@ def name_causes(context: DetectorContext) -> None:
             told = [f"{one.code}: {one.because}" if one.code else one.because for one in fitting]
             row["reasons"] = told or [made_elsewhere(maker, key[2]) if maker else NOTHING_FITS]
     note_gone_entries(context)
-    for row in context.verdicts.missing:
-        if row.get(ENTRY_GONE) and row["cause"] == "OWN_CHANGES_HIDDEN":
+    own = [row for row in context.verdicts.missing if row["cause"] == "OWN_CHANGES_HIDDEN"]
+    told_of = {(row["server"], row["suffix"]) for row in without_gone(own)}
+    for row in own:
+        if (row["server"], row["suffix"]) not in told_of:
             row["cause"] = None  # no finding says so: nothing of it is to be given back
     gone = named_in(context.thrown_away)
     for row in context.verdicts.missing:

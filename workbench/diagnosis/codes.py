@@ -50,7 +50,7 @@ GENERAL: Mapping[str, Code] = {
         (WARNING, ERROR),
     ),
     "PERHAPS_MADE_AGAIN": Code(
-        "changes were lost, and the same operations were done again later: nothing tells whether they did the same",
+        "changes are in no changelog, and the same operations were done again later: nothing tells whether they did the same",
         (INFO,),
     ),
     "PERHAPS_WRITTEN_OVER": Code(

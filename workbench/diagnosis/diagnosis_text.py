@@ -301,7 +301,7 @@ def _not_named(findings: Iterable[Row], failing: Sequence[Row], disabled: Sequen
     }
     of_entries = {one["code"] for one in findings if one["code"] in _OF_ENTRIES and one["severity"] == "warning"}
     off = [one for one in findings if (one["code"], one["severity"]) == ("LINK_DISABLED", "warning")]
-    unnamed = {"LINK_DISABLED"} if len(off) > len(disabled) else set()
+    unnamed = {"LINK_DISABLED"} if off and not disabled else set()
     return sorted(
         ({one["code"] for one in grave if one["code"] not in _IN_FIRST_LINE} | still | of_entries | unnamed)
         - clocks

@@ -141,6 +141,44 @@ def mend_first(context: DetectorContext, row: Row, failing: Sequence[str]) -> tu
     return (saved,)
 
 
+def _after_cleaning(context: DetectorContext, row: Row) -> Mapping[str, Any] | None:
+    """What brings changes of an origin that all suppliers of a server cleaned, while others have the changes; None: not so.
+
+    alba, bern and hub cleaned 4 while read was cut off: no session sends read anything of 4, their data have it
+    """
+    server, suffix, origin, system = row["server"], row["suffix"], row["origin"], context.topology.system
+    names = sorted(context.linked.above(server, suffix, only_running=False) - {server})
+    replicas = [context.replica(name, suffix) for name in names]
+    if any(one is None or not one.claims or origin in one.vector or one.origin == origin for one in replicas):
+        return None
+    first, end = (system.halves(system.typed(row[key]) or "") for key in ("first", "last"))
+    having = sorted(
+        name
+        for (name, of, cleaned), spans in context.verdicts.kept.items()
+        if (of, cleaned) == (suffix, origin) and any(low <= first and end <= high for low, high in spans)
+    )
+    feeding = sorted(
+        {
+            link.supplier
+            for link in context.topology.links
+            if (link.consumer, link.suffix) == (server, suffix) and link.enabled is not False
+        }
+    )
+    if not names or not having or not feeding:
+        return None
+    by = next((name for name in feeding if name in having), feeding[0])
+    shown = (
+        ""
+        if by in having
+        else f", if its entries show {'it' if row['count'] == 1 else 'them'} as those of {listed(having)} do"
+    )
+    return step(
+        f"initialise {server} from {by}{shown}, before a link brings {server} anything else",
+        f"{listed(names)} cleaned origin {origin}: no session sends its changes any more, and what builds on them is refused",
+        f"to initialise {server} throws away everything that only {server} holds",
+    )
+
+
 def _maker(context: DetectorContext, row: Row) -> str:
     """The server that makes changes of this origin."""
     makers = (
@@ -216,6 +254,8 @@ def _way(context: DetectorContext, row: Row, failing: Sequence[str], arrives: st
     server, suffix = row["server"], row["suffix"]
     if first := cleaning_first(context, server, suffix) or one_change_first(context, server, suffix):
         return first
+    if cleaned := _after_cleaning(context, row):
+        return cleaned
     if stuck := _without_anchor(context, row):
         names, one = listed(stuck, "and", _NAMED), len(stuck) == 1
         what = f"what the {'finding' if one else 'findings'} on {names} {'says' if one else 'say'}"

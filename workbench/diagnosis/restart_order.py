@@ -76,14 +76,16 @@ def asked_first(context: DetectorContext, server: str, suffix: str | None) -> Ma
     elsewhere = {origin for one in shown.replicas if one.suffix != suffix for origin in one.vector}
     was = {origin for name, origin in former_makers(case, shown, suffix, by_links=True) if name == server} - elsewhere
     where = (pc.field("code") == code) & pc.field("origin").isin(pa.array(sorted(was), pa.string()))
-    cleaned = sorted(
-        one.server
-        for one in alike
-        if was and code and one.server != server
-        if any(
-            len(rows) for rows in context.rows("messages", ["at"], where, snapshot=shown.snapshot, server=one.server)
-        )
-    )
+    found: dict[str, set[str]] = {}
+    for one in alike:
+        for batch in (
+            context.rows("messages", ["origin"], where, snapshot=shown.snapshot, server=one.server)
+            if was and code
+            else ()
+        ):
+            if one.server != server:
+                found.setdefault(one.server, set()).update(batch.column("origin").to_pylist())
+    cleaned, was = sorted(found), set[str]().union(*found.values())
     if not cleaned:
         return None
     return step(

@@ -9,6 +9,7 @@ from workbench.diagnosis.closed_ways import runs
 from workbench.diagnosis.former_origins import in_the_way
 from workbench.diagnosis.former_suppliers import unsent_of
 from workbench.diagnosis.lost_own_element import lost_elements
+from workbench.diagnosis.made_itself import MADE_ITSELF
 from workbench.diagnosis.only_holders import (
     keep_only_holder,
     keeps_log,
@@ -64,7 +65,7 @@ def reinit_required(context: DetectorContext) -> Iterator[Finding]:
         about = context, one.server, one.suffix
         again = keep_only_holder(*about) or write_again_first(*about)
         behind = _source_behind(context, one, best["supplier"]) if best and not again else None
-        count = sum(row["count"] for row in waits)
+        count = sum(row["count"] for row in waits if not row.get(MADE_ITSELF)) or sum(row["count"] for row in waits)
         unread = context.not_collected(one.suffix)
         log = "no collected log" if unread else "no server's log"
         yield Finding(

@@ -306,12 +306,12 @@ def perhaps_made_again(context: DetectorContext) -> Iterator[Finding]:
             changes.setdefault((suffix, system.origin_of(system.typed(position) or "")), []).append(position)
     for (suffix, origin), some in changes.items():
         some.sort()
-        was, they = ("was", "it") if len(some) == 1 else ("were", "they")
+        are, they = ("is", "it") if len(some) == 1 else ("are", "they")
         yield Finding(
             "PERHAPS_MADE_AGAIN",
             "info",
-            f"{counted(len(some))} of origin {origin}, {ends(some[0], some[-1])}, {was} lost, and the same operations were done "
-            f"on the same entries later: no collected file tells whether these did what {they} did",
+            f"{counted(len(some))} of origin {origin}, {ends(some[0], some[-1])}, {are} in no collected changelog, and the "
+            f"same operations were done on the same entries later: no collected file tells whether these did what {they} did",
             origin=origin,
             suffix=suffix,
             items=tuple(some[:ITEMS_SHOWN]),

@@ -7,7 +7,7 @@ one origin. The plan takes no step in such a suffix. It says what each choice co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.diagnosis.comparable_servers import comparable
 from workbench.diagnosis.detector_context import DetectorContext
@@ -26,12 +26,14 @@ class Choice:
     """Whose data stays, whose goes, and what of the latter only they have; None: it was not collected.
 
     `alike`: the servers that have to make their changes as another origin first, since who stays makes them as the same
+    `making`: those of the servers to be filled that make changes
     """
 
     kept: tuple[str, ...]
     filled: tuple[str, ...]
     lost: Mapping[str, Differing | None]
     alike: tuple[str, ...] = ()
+    making: tuple[str, ...] = ()
 
 
 def choices(context: DetectorContext, findings: Sequence[Finding], suffix: str | None) -> list[str]:
@@ -51,6 +53,8 @@ def choices(context: DetectorContext, findings: Sequence[Finding], suffix: str |
     said += [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
     to_know = "collect with --entries, and plan anew" if context.topology.system.proving else "compare the rows before"
     for choice in _choices(context, suffix, mine):
+        makers = {one.server for one in context.topology.replicas if one.suffix == suffix and one.origin is not None}
+        choice = replace(choice, making=tuple(name for name in choice.filled if name in makers))
         said.append(_told(choice, context.topology.system.refill, _fillings(context, suffix, choice), to_know))
     return said
 
@@ -191,4 +195,7 @@ def _told(choice: Choice, refill: str, fillings: str, to_know: str) -> str:
             f"let no client write on {alike} from now on (if a client wrote there since these files were collected, collect and "
             f"plan anew), give {alike} another origin first, and "
         )
-    return f"to keep the data of {', '.join(choice.kept)}, {first}{refill} {fillings}: {'; '.join(losses)}"
+    # What such a server makes while it is filled may reach others before, and its new log does not begin there.
+    each = "each" if len(choice.making) > 1 else "it"
+    still = f" (let no client write on {', '.join(choice.making)} until {each} is filled)" if choice.making else ""
+    return f"to keep the data of {', '.join(choice.kept)}, {first}{refill} {fillings}{still}: {'; '.join(losses)}"

@@ -16,7 +16,7 @@ from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.differing import REPLICATION_WAS_OFF, WriteLacked, also
 from workbench.systems.ds389.repairs.filling import Clean, CleanFormer, Initialise
-from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake, comes_first
+from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake, comes_first, lets_trim
 from workbench.systems.ds389.repairs.refused import (
     AddOnConsumer,
     CleanByForce,
@@ -80,5 +80,6 @@ REPAIRS = Repairs(
     healed=healed,
     also=also,
     first=comes_first,
+    late=lets_trim,
     mends=_MENDS,
 )

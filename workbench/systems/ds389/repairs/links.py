@@ -76,6 +76,12 @@ def fills_when_switched_on(view: View, link: Link) -> str:
     return f"{why}: what {FILLS_WHEN_STARTED} says comes first"
 
 
+def lets_trim(view: View, need: Need) -> bool:
+    """True of links that are off and whose suppliers trim, once they run, what others wait for: these others come first."""
+    links = links_to(view, need.server) if need.code == DISABLED else []
+    return any(off(view, link) and goes_then(view.context, link) for link in links)
+
+
 def enabling(view: View, link: Link, arrives: bool) -> Step:
     """Switch an agreement on. `arrives`: what waits is delivered at once, and is waited for."""
     suffix = view.suffix or ""

@@ -122,6 +122,7 @@ class Agreement:
     makes_all: bool = False
     consumer_writes: bool = False
     led_to: bool = False
+    off_to: tuple[str, ...] = ()
     plain_port: bool = False
     encrypted_port: str = ""
     mistaken: bool = False

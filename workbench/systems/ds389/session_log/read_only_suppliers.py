@@ -63,6 +63,7 @@ def of_consumer(shown: Topology, link: Link, failing: Container[LinkKey]) -> dic
     return {
         "fed_by": _feeding_too(shown, link, failing),
         "led_to": any(True for _ in _to_it_too(shown, link)),
+        "off_to": tuple(sorted({other.name for other in _to_it_too(shown, link, on=False)})),
         "makes_all": _makes_all(shown, link),
         "consumer_writes": _makes_changes(shown, link),
     }
@@ -74,11 +75,11 @@ def _feeding_too(shown: Topology, link: Link, failing: Container[LinkKey]) -> tu
     return tuple(sorted({other.supplier for other in running} - shown.down))
 
 
-def _to_it_too(shown: Topology, link: Link) -> Iterator[Link]:
+def _to_it_too(shown: Topology, link: Link, on: bool = True) -> Iterator[Link]:
     logging = {one.server for one in shown.replicas if one.suffix == link.suffix and one.keeps_log} - {link.supplier}
     for other in shown.links if link.consumer else ():
         same = (other.consumer, other.suffix) == (link.consumer, link.suffix)
-        if same and other.enabled is not False and other.supplier in logging:
+        if same and (other.enabled is not False) is on and other.supplier in logging:
             yield other
 
 
@@ -109,7 +110,7 @@ def of_read_only(link: Agreement, promote: str, delete: str, fill: str) -> tuple
                 "first save what it alone has: its new changelog does not have that, and a session would pass over it",
             ),
         )
-    other = "that leads there runs" if link.led_to else f"leads to {link.consumer}"
+    other = "that leads there runs" if link.led_to or link.off_to else f"leads to {link.consumer}"
     alone = "" if feed else f", and no other collected agreement {other}"
     again = step(
         f"have {link.supplier} keep a changelog again: make it a hub again, {promote}, or a supplier, if it was one, with the "
@@ -118,6 +119,14 @@ def of_read_only(link: Agreement, promote: str, delete: str, fill: str) -> tuple
         "find out first why it was made a read-only consumer, and save what it alone has"
         + ("" if feed else f"; do not delete the agreement before another server feeds {link.consumer}"),
     )
+    if link.off_to and not feed:
+        names, one = listed(link.off_to), len(link.off_to) == 1
+        on = step(
+            f"if {link.supplier} is to stay a read-only consumer, do what LINK_DISABLED says on {names}, then delete this "
+            f"agreement, {delete}",
+            f"{names}, which {'leads' if one else 'lead'} to {link.consumer}, too, {'is' if one else 'are'} switched off",
+        )
+        return (on, {**again, "repair": f"or {again['repair']}"})
     if feed:
         return (again, step(f"or, if it is to stay a read-only consumer, delete the agreement, {delete}", feed))
     if link.consumer_writes:
