@@ -152,7 +152,7 @@ def _read_first(context: DetectorContext, unread: Sequence[str], suffix: str | N
     steps = "".join(f"{repair}; then " for repair in before)
     them = "it" if len(unread) == 1 else "them"
     return step(
-        f"first {steps}start {listed(unread)}, if down, and collect with {them} again",
+        f"{'' if steps.startswith('first ') else 'first '}{steps}start {listed(unread)}, if down, and collect with {them} again",
         f"{it} may have the record with which a session can begin",
     )
 
