@@ -80,7 +80,7 @@ def entries_first(
     for row in context.verdicts.missing:
         if row["suffix"] == suffix and row["position"] in added:
             lacked.setdefault(row["server"], set()).add(row["position"])
-    compared = {name for one in context.verdicts.contents if one.suffix == suffix for name in one.exports}
+    compared = {name for found in context.verdicts.contents if found.suffix == suffix for name in found.exports}
     unsure = {*makers} - {server} - compared - {*having_added(rows, makers)}
     perhaps = sorted(name for name in unsure if added - lacked.get(name, set()))
     if not perhaps:

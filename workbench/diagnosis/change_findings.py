@@ -455,8 +455,8 @@ def pending_changes(context: DetectorContext) -> Iterator[Finding]:
         if replaced:
             who += f"; {replaced}, and these data lack {'it' if row['count'] == 1 else 'the first of them'}"
         unread = bool(row.get("unread_log"))
-        told = lacking and (coming or not row.get("lost_by"))  # that its maker lost them says so
-        gone = f"; {supplied_by_none(context, row['suffix'], lacking, unread_log=unread)}" if told else ""
+        unsaid = lacking and (coming or not row.get("lost_by"))  # that its maker lost them says so
+        gone = f"; {supplied_by_none(context, row['suffix'], lacking, unread_log=unread)}" if unsaid else ""
         if lacking and context.verdicts.tiers is not None:  # logs may have them, and what comes before them is gone
             gone = f"; no log that can be asked brings {'it' if lacking == 1 else 'them'} there"
         passed = row.get("passed_over") if coming else 0

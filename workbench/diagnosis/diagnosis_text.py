@@ -300,7 +300,7 @@ def _not_named(findings: Iterable[Row], failing: Sequence[Row], disabled: Sequen
         one["code"] for one in grave if one["code"] == "STALLED_BUT_GREEN" and one.get("origin") and not one.get("link")
     }
     of_entries = {one["code"] for one in findings if one["code"] in _OF_ENTRIES and one["severity"] == "warning"}
-    off = [one for one in findings if (one["code"], one["severity"]) == ("LINK_DISABLED", "warning")]
+    off = [row for row in findings if (row["code"], row["severity"]) == ("LINK_DISABLED", "warning")]
     unnamed = {"LINK_DISABLED"} if off and not disabled else set()
     return sorted(
         ({one["code"] for one in grave if one["code"] not in _IN_FIRST_LINE} | still | of_entries | unnamed)

@@ -416,8 +416,10 @@ def _names_it_no_more(context: DetectorContext, link: Link, origin: str) -> bool
     """
     names = context.linked.above(link.supplier, link.suffix, only_running=False) - {link.consumer}
     replicas = [context.replica(name, link.suffix) for name in names]
-    told = [replica for replica in replicas if replica and replica.claims]
-    return len(told) == len(names) and not any(origin in replica.vector or replica.origin == origin for replica in told)
+    known = [replica for replica in replicas if replica and replica.claims]
+    return len(known) == len(names) and not any(
+        origin in replica.vector or replica.origin == origin for replica in known
+    )
 
 
 def begins_nowhere(pair: Row | None) -> bool:

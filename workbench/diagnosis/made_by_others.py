@@ -77,25 +77,25 @@ def makers_of(context: DetectorContext, owner: str, suffix: str | None, position
     for contents in context.verdicts.contents:
         if contents.suffix != suffix:
             continue
-        told: dict[str, dict[tuple[str, str], bool | None]] = {}
-        for server in sorted({one.server for one in contents.evidence.inputs}):
+        named_by: dict[str, dict[tuple[str, str], bool | None]] = {}
+        for server in sorted({given.server for given in contents.evidence.inputs}):
             for row in contents.evidence.told(
                 "applied", columns, named & pc.field("link").is_null(), server
             ).to_pylist():
                 change = keys[row["position"]], (row["target"] or "").lower()
-                told.setdefault(server, {})[change] = row["replicated"]
-        own = {change for change, replicated in told.get(owner, {}).items() if replicated is False}
+                named_by.setdefault(server, {})[change] = row["replicated"]
+        own = {change for change, replicated in named_by.get(owner, {}).items() if replicated is False}
         made = {
             server: {change for change, replicated in rows.items() if replicated is False} - own
-            for server, rows in told.items()
+            for server, rows in named_by.items()
             if server != owner
         }
-        # Of a connection whose beginning is in no log it is open who asked. Who made others of them made these, too.
-        for server in [name for name, some in made.items() if some]:
-            open_ = {change for change, replicated in told[server].items() if replicated is None}
-            made[server] |= open_ - told.get(owner, {}).keys()
-        for server, some in made.items():
-            found |= {position: server for position, _ in some}
+        # A connection whose beginning is in no log may be of a client: a server that made others of them made these, too.
+        for server in [name for name, changes in made.items() if changes]:
+            open_ = {change for change, replicated in named_by[server].items() if replicated is None}
+            made[server] |= open_ - named_by.get(owner, {}).keys()
+        for server, changes in made.items():
+            found |= {position: server for position, _ in changes}
     return found
 
 

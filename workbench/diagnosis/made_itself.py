@@ -31,7 +31,9 @@ def note_made_itself(context: DetectorContext) -> None:
             continue
         resets = context.verdicts.resets.get((row["server"], row["suffix"]), [])
         if resets and was_maker(context, row["server"], row["suffix"], row["origin"]):
-            source = context.replica(source_of(context, replica, max(resets, key=lambda one: one.ended)), row["suffix"])
+            source = context.replica(
+                source_of(context, replica, max(resets, key=lambda reset: reset.ended)), row["suffix"]
+            )
             if source and source.top(row["origin"]) >= (typed(row["last"]) or ""):
                 row[MADE_ITSELF] = True
 

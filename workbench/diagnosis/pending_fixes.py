@@ -149,7 +149,7 @@ def _after_cleaning(context: DetectorContext, row: Row) -> Mapping[str, Any] | N
     server, suffix, origin, system = row["server"], row["suffix"], row["origin"], context.topology.system
     names = sorted(context.linked.above(server, suffix, only_running=False) - {server})
     replicas = [context.replica(name, suffix) for name in names]
-    if any(one is None or not one.claims or origin in one.vector or one.origin == origin for one in replicas):
+    if any(x is None or not x.claims or origin in x.vector or x.origin == origin for x in replicas):
         return None
     first, end = (system.halves(system.typed(row[key]) or "") for key in ("first", "last"))
     having = sorted(

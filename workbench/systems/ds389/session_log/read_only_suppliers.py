@@ -120,11 +120,11 @@ def of_read_only(link: Agreement, promote: str, delete: str, fill: str) -> tuple
         + ("" if feed else f"; do not delete the agreement before another server feeds {link.consumer}"),
     )
     if link.off_to and not feed:
-        names, one = listed(link.off_to), len(link.off_to) == 1
+        names, single = listed(link.off_to), len(link.off_to) == 1
         on = step(
             f"if {link.supplier} is to stay a read-only consumer, do what LINK_DISABLED says on {names}, then delete this "
             f"agreement, {delete}",
-            f"{names}, which {'leads' if one else 'lead'} to {link.consumer}, too, {'is' if one else 'are'} switched off",
+            f"{names}, which {'leads' if single else 'lead'} to {link.consumer}, too, {'is' if single else 'are'} switched off",
         )
         return (on, {**again, "repair": f"or {again['repair']}"})
     if feed:
