@@ -203,7 +203,7 @@ def test_a_plan_decides_nothing_where_only_a_person_can(tmp_path: Path) -> None:
     assert (
         "to keep the data of s2, initialise s1 from s2, s3 from s2 (over a new agreement: no link leads there)" in said
     )
-    assert "(let no client write on s1, s3 until each is filled)" in said
+    assert "; let no client write on s1, s3 until each is filled" in said
     assert said.count("is not known: collect with --entries") == 3
 
 

@@ -197,5 +197,5 @@ def _told(choice: Choice, refill: str, fillings: str, to_know: str) -> str:
         )
     # What such a server makes while it is filled may reach others before, and its new log does not begin there.
     each = "each" if len(choice.making) > 1 else "it"
-    still = f" (let no client write on {', '.join(choice.making)} until {each} is filled)" if choice.making else ""
-    return f"to keep the data of {', '.join(choice.kept)}, {first}{refill} {fillings}{still}: {'; '.join(losses)}"
+    still = f"; let no client write on {', '.join(choice.making)} until {each} is filled" if choice.making else ""
+    return f"to keep the data of {', '.join(choice.kept)}, {first}{refill} {fillings}: {'; '.join(losses)}{still}"
