@@ -91,7 +91,7 @@ def test_who_lacks_no_addition_is_mended_first_and_fills_the_others(tmp_path: Pa
 def test_an_entry_that_another_supplier_may_have_is_not_added_again_before_entries_were_collected(
     tmp_path: Path,
 ) -> None:
-    """s2 made it, and its log was made anew; added on s1, where no server refuses that, it became a conflict on s2 and s4."""
+    """s2 made the entry, and the log of s2 began anew. Added on s1, the entry became a conflict on s2 and s4."""
     files = {name: text for name, text in folder().items() if not name.endswith(".entries.ldif")}
     end = "".join(logged(at, 1, "uid=last", "replace: sn\nsn: x\n") for at in ENDS)
     base = changelog([csn(1, 1), csn(1, 2), csn(1, 3)], own_entries=True)

@@ -1,4 +1,4 @@
-"""After a hidden addition was mended by deleting and adding anew: what the logs still lack has no effect, and is left so."""
+"""Missing changes of entries that were deleted since: no effect of them is missing, and no fix repeats them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_ANOTHER = csn(12, 2)
 
 
 def mended(lacks: set[str], back: bool = False, other: int = 40) -> dict[str, Any]:
-    """s2 added an entry, changed it, deleted it, and added one of its name; s1 lacks some of these changes, s3 none.
+    """s2 added, changed and deleted an entry, then added another entry of that name; s1 does not have the changes `lacks`.
 
     back   a record names the entry behind its deletion
     other  the number of the entry that was added anew
@@ -53,7 +53,7 @@ def test_what_was_done_to_an_entry_that_is_gone_is_not_made_again(tmp_path: Path
     found = diagnose(case)
     assert {row["position"]: row["entry_gone"] for row in found["missing"]} == dict.fromkeys(LACKED, True)
     (finding,) = of("MISSED_CHANGE", found["findings"])
-    assert [one["repair"].split(" on ")[0] for one in finding["fix"]] == ["make none of these changes again"]
+    assert [step["repair"].split(" on ")[0] for step in finding["fix"]] == ["make none of these changes again"]
     assert "(their entries were deleted since: there is nothing to mend)" in headline(found)
     planned = plan(case)
     assert not planned.steps
@@ -80,13 +80,13 @@ def test_nothing_is_concluded_without_the_addition_or_of_an_entry_that_is_back(
 
 
 def test_own_changes_of_an_entry_that_is_gone_are_not_to_be_given_back(tmp_path: Path) -> None:
-    """s2 was restored and lacks what it did itself: written again, the deletion removed the entry that was added anew."""
+    """s2 was restored and does not have its own changes: a repeated deletion removed the entry that was added again."""
     files = mended(set())
     done = files["s3.changelog.ldif"]
     for position in LACKED:
-        done = "\n\n".join(one for one in done.split("\n\n") if f"csn: {position}" not in one)
+        done = "\n\n".join(record for record in done.split("\n\n") if f"csn: {position}" not in record)
     files["s2.changelog.ldif"] = done
     found = diagnose(case_of(tmp_path, files))
     assert {row["server"] for row in found["missing"] if row["entry_gone"]} == {"s2"}
     assert not of("OWN_CHANGES_HIDDEN", found["findings"]) and not any(row["cause"] for row in found["missing"])
-    assert not any("save" in fix["repair"] for one in found["findings"] for fix in one["fix"])
+    assert not any("save" in fix["repair"] for finding in found["findings"] for fix in finding["fix"])

@@ -176,7 +176,7 @@ def test_who_has_a_change_of_the_other_server_of_one_origin_last_is_filled_as_we
         "s3.replica.ldif": replica(3, elements(span)),
         **{f"{name}.entries.ldif": export(first, same) for name in ("s1", "s2", "s3")},
     }
-    said = [one for one in plan_for(case_of(tmp_path, files)).open if one.startswith("to keep the data of s1")]
+    said = [note for note in plan_for(case_of(tmp_path, files)).open if note.startswith("to keep the data of s1")]
     assert said and (" s3 from s1" in said[0]) is bool(last), said
 
 

@@ -53,5 +53,5 @@ def test_who_answers_twice_with_an_error_refuses_for_good(answer: str, times: in
     """Seen on 2.3.1: others held the consumer busy, so it was asked twice in two minutes; 24 changes were called on the way."""
     log = "".join(refused_change(second, REFUSED, answer) for second in (9, 12)[:times])
     found = findings(tmp_path, mesh(BUSY, log, ended=None))
-    refused = [one["reason"] for one in of("LINK_FAILING", found)]
+    refused = [finding["reason"] for finding in of("LINK_FAILING", found)]
     assert (refused == ["refused"]) is fails and bool(of("APPLY_RETRY_LOOP", found)) is fails
